@@ -1,0 +1,1 @@
+"""Memory for Python services that run AI agents."""

@@ -1,0 +1,1 @@
+"""The clock: Celery worker and beat."""

@@ -1,0 +1,1 @@
+"""What a memory is: frozen values and pure rules; standard library only."""

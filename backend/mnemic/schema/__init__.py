@@ -1,0 +1,1 @@
+"""Tables, one file each; read by the store and by Alembic only."""

@@ -1,0 +1,215 @@
+"""What an operator can set: nested, frozen, bounded, read once.
+
+A value comes from, in falling order: an argument, the environment (`MEM_DATABASE_URL`,
+`MEM_RECALL__LIMIT_MAX=50`), the TOML file that `MEM_SETTINGS_FILE` names, the default.
+Names end in their unit. `MemorySettings()` is written in entry points only; everybody else
+is handed a section.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+__all__ = [
+    "ContextSettings",
+    "DatabaseSettings",
+    "EmbeddedSettings",
+    "EmbeddingSettings",
+    "LimitSettings",
+    "MaintenanceSettings",
+    "MemorySettings",
+    "RecallSettings",
+]
+
+_POSTGRES_SCHEMES = ("postgresql", "postgres", "postgresql+asyncpg")
+_REDIS_SCHEMES = ("redis", "rediss", "unix")
+
+
+def _url_of(schemes: tuple[str, ...], value: SecretStr) -> SecretStr:
+    if urlsplit(value.get_secret_value()).scheme not in schemes:
+        message = f"the URL must start with one of {', '.join(f'{s}://' for s in schemes)}"
+        raise ValueError(message)
+    return value
+
+
+def _postgres(value: SecretStr) -> SecretStr:
+    return _url_of(_POSTGRES_SCHEMES, value)
+
+
+def _redis(value: SecretStr) -> SecretStr:
+    return _url_of(_REDIS_SCHEMES, value)
+
+
+# pydantic's PostgresDsn refuses URLs of unix sockets (`postgresql://user@/db?host=/run`).
+AsyncDsn = Annotated[SecretStr, AfterValidator(_postgres)]
+CacheDsn = Annotated[SecretStr, AfterValidator(_redis)]
+
+
+def default_data_dir() -> Path:
+    """The folder of the embedded servers: `$XDG_DATA_HOME/mnemic`, else `~/.local/share/mnemic`."""
+    base = os.environ.get("XDG_DATA_HOME")
+    return Path(base) / "mnemic" if base else Path.home() / ".local" / "share" / "mnemic"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EmbeddedSettings(_Section):
+    """The servers that ship as wheels; used for each URL that is not set."""
+
+    data_dir: Path = Field(default_factory=default_data_dir, description="folder of the data")
+    run_as: str | None = Field(
+        default=None,
+        description="system user that runs the servers when started by root; "
+        "default: `mnemic` if there is one, else `nobody`",
+    )
+    start_timeout_seconds: float = Field(default=60, gt=0, le=600)
+
+
+class DatabaseSettings(_Section):
+    """How PostgreSQL is spoken to."""
+
+    pool_max: int = Field(default=10, ge=1, le=500, description="connections a process and loop")
+    acquire_timeout_seconds: float = Field(default=0.8, gt=0, le=60)
+    connect_timeout_seconds: float = Field(default=5, gt=0, le=60)
+    statement_timeout_ms: int = Field(default=10_000, ge=10, le=600_000)
+    lock_timeout_ms: int = Field(default=3_000, ge=10, le=600_000)
+    retry_max: int = Field(
+        default=4, ge=0, le=20, description="retries of a deadlock or serialization failure"
+    )
+    pgbouncer: bool = Field(
+        default=False, description="no prepared statements, for a pooler in transaction mode"
+    )
+
+
+class EmbeddingSettings(_Section):
+    """Which model turns text into vectors."""
+
+    provider: Literal["local", "openai"] = "local"
+    model: str = Field(default="all-MiniLM-L6-v2-int8", min_length=1, max_length=200)
+    dimensions: int = Field(default=384, ge=8, le=4_000)
+    base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint")
+    api_key: SecretStr | None = None
+    timeout_seconds: float = Field(default=10, gt=0, le=300)
+    retry_max: int = Field(default=2, ge=0, le=10)
+    batch_max: int = Field(default=64, ge=1, le=2_048, description="texts a call")
+    threads: int = Field(default=1, ge=1, le=64, description="threads of the local model")
+    cache_entries_max: int = Field(default=10_000, ge=0, le=1_000_000)
+
+
+class LimitSettings(_Section):
+    """Bounds of what is held."""
+
+    text_chars_max: int = Field(default=100_000, ge=100, le=1_000_000)
+    query_chars_max: int = Field(default=10_000, ge=10, le=100_000)
+    query_terms_max: int = Field(default=64, ge=4, le=1_000)
+    metadata_bytes_max: int = Field(default=65_536, ge=100, le=1_000_000)
+    tags_max: int = Field(default=100, ge=0, le=10_000)
+    batch_max: int = Field(default=1_000, ge=1, le=100_000, description="items a call")
+
+
+class RecallSettings(_Section):
+    """How memories are found and ranked."""
+
+    limit_default: int = Field(default=10, ge=1, le=1_000)
+    limit_max: int = Field(default=100, ge=1, le=1_000)
+    candidates_max: int = Field(default=30, ge=5, le=500, description="top-k of each arm")
+    neighbours: int = Field(default=2, ge=0, le=5, description="turns around each candidate")
+    lexical_candidates_max: int = Field(default=2_000, ge=10, le=1_000_000)
+    exact_scan_rows_max: int = Field(default=20_000, ge=100, le=10_000_000)
+    score_floor: float = Field(default=0.43, ge=0, le=10)
+    low_confidence_below: float = Field(default=0.2, ge=0, le=1)
+
+
+class ContextSettings(_Section):
+    """The prompt section."""
+
+    budget_tokens: int = Field(default=300, ge=16, le=1_000_000)
+    candidates_max: int = Field(default=50, ge=1, le=1_000)
+    deadline_ms: int = Field(default=500, ge=1, le=60_000)
+
+
+class MaintenanceSettings(_Section):
+    """What the worker does when beat says so."""
+
+    idle_after: timedelta = Field(default=timedelta(minutes=30), gt=timedelta(0))
+    end_idle_every_seconds: float = Field(default=60, ge=1, le=86_400)
+    embed_missing_every_seconds: float = Field(default=60, ge=1, le=86_400)
+    tenants_max: int = Field(default=100, ge=1, le=10_000, description="tenants a run")
+    batch_max: int = Field(default=256, ge=1, le=10_000, description="rows a transaction")
+    lease: timedelta = Field(default=timedelta(minutes=5), gt=timedelta(0))
+    task_time_limit_seconds: int = Field(default=600, ge=10, le=86_400)
+
+
+class MemorySettings(BaseSettings):
+    """Everything that can be set; `mnemic settings` prints it with where each value came from."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="MEM_",
+        env_nested_delimiter="__",
+        nested_model_default_partial_update=True,
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+    )
+
+    database_url: AsyncDsn | None = Field(default=None, description="serves, as mnemic_app")
+    database_owner_url: AsyncDsn | None = Field(default=None, description="migrates")
+    redis_url: CacheDsn | None = Field(default=None, description="working memory, cache, broker")
+
+    embedded: EmbeddedSettings = EmbeddedSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    limits: LimitSettings = LimitSettings()
+    recall: RecallSettings = RecallSettings()
+    context: ContextSettings = ContextSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
+
+    @model_validator(mode="after")
+    def _defaults_within_their_maxima(self) -> Self:
+        if self.recall.limit_default > self.recall.limit_max:
+            message = "recall.limit_default must not exceed recall.limit_max"
+            raise ValueError(message)
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then the environment, then the TOML file of `MEM_SETTINGS_FILE`."""
+        del dotenv_settings, file_secret_settings
+        named = os.environ.get("MEM_SETTINGS_FILE")
+        if not named:
+            return (init_settings, env_settings)
+        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls, Path(named)))
+
+    def effective(self) -> dict[str, Any]:
+        """Every value by its dotted name, secrets masked."""
+        flat: dict[str, Any] = {}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, _Section):
+                flat.update(
+                    {f"{name}.{inner}": getattr(value, inner) for inner in type(value).model_fields}
+                )
+            else:
+                flat[name] = value
+        return flat

@@ -1,0 +1,1 @@
+"""Shipped for users: builders, clock, contract suites."""
