@@ -63,13 +63,13 @@ class InvalidInput(MnemicError):
 
 
 class NaiveTimestamp(InvalidInput):
-    """the time has no zone; pass a datetime with tzinfo, for example in UTC"""
+    """the time has no zone; pass a datetime with tzinfo, for example in UTC."""
 
     code = "naive_timestamp"
 
 
 class UnknownFormat(InvalidInput):
-    """the file is none of the formats that can be read"""
+    """the file is none of the formats that can be read."""
 
     code = "unknown_format"
 

@@ -17,14 +17,14 @@ from typing import Any
 from mnemic.errors import InvalidInput, NaiveTimestamp
 
 __all__ = [
+    "checked_json",
+    "checked_time",
+    "checked_unit",
     "clean_name",
     "clean_text",
     "comparison_key",
     "digest",
     "is_blank",
-    "checked_json",
-    "checked_time",
-    "checked_unit",
 ]
 
 KEY_BYTES_MAX = 512

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from mnemic.model.trust import Trust
 
-__all__ = ["Turn", "TurnCreate", "TurnId", "ROLES"]
+__all__ = ["ROLES", "Turn", "TurnCreate", "TurnId"]
 
 TurnId = NewType("TurnId", UUID)
 
