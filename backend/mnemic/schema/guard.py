@@ -1,0 +1,33 @@
+"""Rows that make writes safe to repeat and retractions final."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
+
+from mnemic.schema.columns import created_at, moment, reference, tenant_table
+
+__all__ = ["idempotency_keys", "tombstones"]
+
+idempotency_keys = tenant_table(
+    "idempotency_keys",
+    sa.Column("key_digest", sa.LargeBinary, nullable=False),
+    sa.Column("operation", sa.Text, nullable=False),
+    sa.Column("request_digest", sa.LargeBinary, nullable=False),
+    sa.Column("answer", pg.JSONB, nullable=False),
+    created_at(),
+    sa.Index("idempotency_keys_recorded_idx", "tenant_id", "recorded_at"),
+    key=("key_digest",),
+)
+
+tombstones = tenant_table(
+    "tombstones",
+    sa.Column("scope_id", sa.Uuid, nullable=False),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text),
+    created_at(),
+    moment("lifted_at"),
+    reference("tombstones", "scope_id", "scopes"),
+    key=("scope_id", "digest"),
+)
