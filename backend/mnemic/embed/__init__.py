@@ -1,1 +1,7 @@
-"""Text to vectors."""
+"""Embedders: the offline model, and any OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+from mnemic.embed.local import LocalEmbedder
+
+__all__ = ["LocalEmbedder"]

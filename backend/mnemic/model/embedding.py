@@ -1,0 +1,157 @@
+"""What an embedding is: a unit vector of float32 under a model's signature.
+
+Every vector passes `checked_vector` on its way in, from whichever model it comes, so that a cosine
+is a dot product and no NaN, zero or misshapen vector reaches an index. Vectors of two signatures
+are never compared; their cosines are, once `CosineScale` has brought them to one scale.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import mul
+from statistics import fmean, pstdev
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from mnemic.errors import EmbedderUnavailable, EmbeddingMismatch, InvalidInput
+
+__all__ = [
+    "NORM_MIN",
+    "CosineScale",
+    "Embedder",
+    "ModelSignature",
+    "Vector",
+    "checked_vector",
+    "cosine",
+]
+
+if TYPE_CHECKING:
+    Vector: TypeAlias = array[float]
+else:
+    Vector = array  # Python 3.11 cannot subscript it
+"""float32 (`typecode` "f"), unit length, one number a dimension."""
+
+NORM_MIN: Final = 1e-6
+"""A raw vector shorter than this has no direction worth keeping."""
+
+REFERENCE_MEAN: Final = 0.0
+REFERENCE_DEVIATION: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSignature:
+    """Which model made a vector: its name, the revision of its weights, the length of its vectors.
+
+    Two vectors may be compared only if their signatures are equal.
+    """
+
+    name: str
+    revision: str
+    dimensions: int
+
+    @property
+    def key(self) -> str:
+        """The signature as one word, stable across releases: `name@revision/dimensions`."""
+        return f"{self.name}@{self.revision}/{self.dimensions}"
+
+
+def checked_vector(values: Sequence[float], *, dimensions: int) -> Vector:
+    """The values at unit length, as float32.
+
+    Raises `EmbedderUnavailable` if there are not `dimensions` of them, if one is not a number or
+    not finite, or if all are (nearly) zero. The norm is a correctly rounded `math.hypot`, so the
+    same values give the same bytes on every machine.
+    """
+    if len(values) != dimensions:
+        raise EmbedderUnavailable(
+            f"a vector of {len(values)} numbers came where the model is set to {dimensions}; "
+            "set embedding.dimensions to what the model gives",
+            expected=dimensions,
+            got=len(values),
+        )
+    if any(kind is bool or not issubclass(kind, (int, float)) for kind in set(map(type, values))):
+        raise EmbedderUnavailable("a vector holds something that is not a number")
+    try:
+        norm = math.hypot(*values)
+    except OverflowError:
+        norm = math.inf
+    if not math.isfinite(norm):
+        raise EmbedderUnavailable("a vector holds NaN or a number that is not finite")
+    if norm < NORM_MIN:
+        raise EmbedderUnavailable("a vector is zero; it has no direction", norm=norm)
+    return array("f", [value / norm for value in values])
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    """How alike two vectors of one model are, from -1 to 1.
+
+    Both have unit length, so this is their dot product. Raises `EmbeddingMismatch` if they differ
+    in length, for then two models made them.
+    """
+    if len(one) != len(other):
+        raise EmbeddingMismatch(
+            f"vectors of {len(one)} and {len(other)} numbers cannot be compared",
+            lengths=(len(one), len(other)),
+        )
+    product: float = sum(map(mul, one, other))
+    return max(-1.0, min(1.0, product))
+
+
+@dataclass(frozen=True, slots=True)
+class CosineScale:
+    """How a model spreads its cosines: mean and deviation over random (query, memory) pairs.
+
+    The ranking's weights and floors are set on the default model's cosines; `apply` brings another
+    model's to that scale. The default value is the default model's own scale: it changes nothing.
+    """
+
+    mean: float = REFERENCE_MEAN
+    deviation: float = REFERENCE_DEVIATION
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.mean):
+            raise InvalidInput("must be a finite number", field="mean")
+        if not math.isfinite(self.deviation) or self.deviation <= 0:
+            raise InvalidInput("must be a finite number above 0", field="deviation")
+
+    @classmethod
+    def of(cls, cosines: Iterable[float]) -> CosineScale:
+        """The scale of a model, from its cosines of random pairs.
+
+        Raises `InvalidInput` if there are none, or if they are all the same.
+        """
+        sample = list(cosines)
+        if not sample:
+            raise InvalidInput("needs the cosines of some random pairs", field="cosines")
+        return cls(fmean(sample), pstdev(sample))
+
+    def apply(self, value: float) -> float:
+        """The cosine that the default model would have given, from -1 to 1."""
+        if self.mean == REFERENCE_MEAN and self.deviation == REFERENCE_DEVIATION:
+            return value
+        standard = (value - self.mean) / self.deviation
+        return max(-1.0, min(1.0, REFERENCE_MEAN + REFERENCE_DEVIATION * standard))
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    @property
+    def signature(self) -> ModelSignature:
+        """Which model the vectors come from."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector a text, in the order of the texts; none is ever left out or shifted.
+
+        A text beyond the model's window is embedded by its beginning. Raises
+        `EmbedderUnavailable` if the model gives no usable vectors now, `ConfigurationError` if it
+        never will.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Nothing of this embedder is open any more; calling it twice is harmless."""
+        ...
