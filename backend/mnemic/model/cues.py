@@ -1,0 +1,246 @@
+"""What the wording of a question or of a memory gives away: names, times, dates.
+
+Pure rules over English wording (other scripts where a mark says it all). They feed signals that
+add to a score and never filter, so a wrong guess moves a hit and loses none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+
+__all__ = [
+    "Cues",
+    "DateMention",
+    "cues_of",
+    "date_match",
+    "dates_in",
+    "ends_with_question",
+    "first_person",
+    "has_name",
+    "has_time_expression",
+]
+
+CUE_CHARS_MAX = 20_000
+DATES_MAX = 8
+_TAIL_CHARS = 40
+_YEAR_MIN, _YEAR_MAX = 1900, 2099
+_FULL, _PART = 1.0, 0.5
+
+_MONTH_NUMBERS = {
+    **dict.fromkeys(("january", "jan"), 1),
+    **dict.fromkeys(("february", "feb"), 2),
+    **dict.fromkeys(("march", "mar"), 3),
+    **dict.fromkeys(("april", "apr"), 4),
+    "may": 5,
+    **dict.fromkeys(("june", "jun"), 6),
+    **dict.fromkeys(("july", "jul"), 7),
+    **dict.fromkeys(("august", "aug"), 8),
+    **dict.fromkeys(("september", "sept", "sep"), 9),
+    **dict.fromkeys(("october", "oct"), 10),
+    **dict.fromkeys(("november", "nov"), 11),
+    **dict.fromkeys(("december", "dec"), 12),
+}
+# Words of everyday English too: a month only beside a number or a word of time.
+_DOUBTFUL = frozenset({"may", "march", "mar", "sep", "dec", "jan", "jun", "nov"})
+
+_MONTH = "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True))
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
+_YEAR = r"(?:19|20)\d\d"
+_DATES = re.compile(
+    rf"""(?<![\w.-])(?:
+      (?P<iso_year>{_YEAR})-(?P<iso_month>0[1-9]|1[0-2])(?:-(?P<iso_day>0[1-9]|[12]\d|3[01]))?
+    | (?P<day>{_DAY})\s+(?:of\s+)?(?P<day_month>{_MONTH})\.?(?:,?\s+(?P<day_year>{_YEAR}))?
+    | (?P<month>{_MONTH})\.?(?:\s+(?P<month_day>{_DAY}))?(?:,?\s+(?:of\s+)?(?P<month_year>{_YEAR}))?
+    | (?P<year>{_YEAR})
+    )(?![\w-])""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# "port 2024" and "2000 years ago" are numbers, not years.
+_NUMBER_BEFORE = re.compile(
+    r"(?:[#$€£]|\b(?:ports?|rooms?|numbers?|no|ids?|issues?|tickets?|errors?|codes?|versions?"
+    r"|lines?|pages?|about|approximately|over|under|than)\W{0,3})$",
+    re.IGNORECASE,
+)
+_NUMBER_AFTER = re.compile(
+    r"\s*(?:%|[.,]\d|(?:years?|months?|weeks?|days?|hours?|minutes?|seconds?|miles?|km|dollars?|euros?"
+    r"|points?|people|times|steps?|calories|bytes|rows|[mk]?[gbl]s?)\b)",
+    re.IGNORECASE,
+)
+_TIME_BEFORE = re.compile(
+    r"\b(?:in|during|since|until|till|by|before|after|from|between|around|early|late|mid|last|next"
+    r"|this|every|of|to|and|or)\W{1,3}$",
+    re.IGNORECASE,
+)
+
+_STARTS_WITH_TIME = re.compile(
+    r"\W*(?:(?:on|in|by|since|until|around)\s+)?"
+    r"(?:when\b|how\s+long\b|(?:what|which)\s+(?:date|year|month|day)s?\b)",
+    re.IGNORECASE,
+)
+_WANTS_NAME = re.compile(
+    r"\b(?:who|whom|whose|names?|named|called|titles?|titled|brands?)\b"
+    r"|\b(?:what|which)\s+(?:\w+\s+){0,2}?(?:books?|movies?|films?|songs?|bands?|artists?|authors?"
+    r"|musicians?|singers?|composers?|shows?|series|games?|cit(?:y|ies)|countr(?:y|ies)|states?"
+    r"|places?|towns?|restaurants?|company|companies|schools?|universit(?:y|ies)|colleges?)\b"
+    r"|^\W*where\b",
+    re.IGNORECASE,
+)
+_BOTH = re.compile(r"\b(?:both|each\s+other|in\s+common|together)\b", re.IGNORECASE)
+
+_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+_UNIT = (
+    r"(?:second|minute|hour|day|night|week|weekend|month|year|decade|summer|winter|spring|fall"
+    r"|autumn)s?"
+)
+_COUNT = (
+    r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|few|couple(?:\s+of)?|several"
+    r"|many|some)"
+)
+_TIME_EXPRESSION = re.compile(
+    rf"\b(?:yesterday|today|tonight|tomorrow|nowadays|recently|lately|{_WEEKDAY}"
+    rf"|(?:last|next|this|past|previous|coming|every|each)\s+(?:{_COUNT}\s+)?"
+    rf"(?:{_UNIT}|morning|afternoon|evening|time)"
+    rf"|{_COUNT}\s+{_UNIT}|{_UNIT}\s+ago|ago|since|in\s+{_YEAR}|the\s+other\s+day"
+    r"|january|february|april|june|july|august|september|october|november|december"
+    r"|(?:in|last|next|this|since|by|until|early|late|mid)\s+(?:may|march)"
+    rf"|(?:may|march)\s+{_DAY}|{_DAY}\s+(?:of\s+)?(?:may|march)|{_YEAR}-\d\d|{_YEAR})\b",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|im|ive|me|my|mine|myself|we|us|our|ours|ourselves)\b"
+    r"|\b(?:я|мне|меня|мной|мы|нас|нам|мой|моя|моё|мои|наш|наша|наши)\b|我|أنا",
+    re.IGNORECASE,
+)
+_QUESTION_TAIL = re.compile(r"[?\uff1f\u061f][^\w]*\Z")
+# A capitalised word after a word of the same sentence; "I" and its contractions are no names.
+_MID_CAPITAL = re.compile(
+    r"(?<=[\w,;:)'&\"\u201d-])\s+[\"\u201c'(]?(?!I\b|OK\b|"
+    r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:January|February|March|April|May|June|July"
+    r"|August|September|October|November|December)\b)[A-Z]"
+)
+_QUOTED = re.compile(r"[\"\u201c«「『]\s*[^\W\d_][^\"”»」』]{1,80}[\"”»」』]")
+
+
+@dataclass(frozen=True, slots=True)
+class DateMention:
+    """A date as it was named; what was not named is None."""
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cues:
+    """What a question asks for."""
+
+    wants_name: bool = False
+    wants_time: bool = False
+    about_both: bool = False
+    dates: tuple[DateMention, ...] = ()
+
+
+def cues_of(text: str) -> Cues:
+    """The cues of a question; only its first `CUE_CHARS_MAX` characters are read."""
+    head = text[:CUE_CHARS_MAX]
+    return Cues(
+        wants_name=_WANTS_NAME.search(head) is not None,
+        wants_time=_STARTS_WITH_TIME.match(head) is not None,
+        about_both=_BOTH.search(head) is not None,
+        dates=dates_in(head),
+    )
+
+
+def dates_in(text: str) -> tuple[DateMention, ...]:
+    """The dates, months and years named, in order, each once, at most `DATES_MAX`.
+
+    "port 9077" is no year, "may I" no month; a day that its month does not have is left out.
+    """
+    found: dict[DateMention, None] = {}
+    for hit in _DATES.finditer(text[:CUE_CHARS_MAX]):
+        mention = _mention(hit, text)
+        if mention is not None:
+            found[mention] = None
+            if len(found) == DATES_MAX:
+                break
+    return tuple(found)
+
+
+def _mention(hit: re.Match[str], text: str) -> DateMention | None:
+    parts = hit.groupdict()
+    month_word = parts["day_month"] or parts["month"]
+    year = _number(parts["iso_year"] or parts["day_year"] or parts["month_year"] or parts["year"])
+    day = _number(parts["iso_day"] or parts["day"] or parts["month_day"])
+    month = _MONTH_NUMBERS[month_word.lower()] if month_word else _number(parts["iso_month"])
+    before = text[max(0, hit.start() - _TAIL_CHARS) : hit.start()]
+    if parts["year"] and (_NUMBER_BEFORE.search(before) or _NUMBER_AFTER.match(text, hit.end())):
+        return None
+    if (
+        month_word
+        and month_word.lower() in _DOUBTFUL
+        and year is None
+        and day is None
+        and not _TIME_BEFORE.search(before)
+    ):
+        return None
+    return DateMention(year, month, _day_of(year, month, day))
+
+
+def _number(digits: str | None) -> int | None:
+    return int(digits.rstrip("stndrhSTNDRH")) if digits else None
+
+
+def _day_of(year: int | None, month: int | None, day: int | None) -> int | None:
+    if month is None or day is None:
+        return None
+    try:
+        date(year or 2000, month, day)  # 2000 is a leap year: 29 February without a year is a day
+    except ValueError:
+        return None
+    return day
+
+
+def date_match(mentions: Iterable[DateMention], occurred_at: datetime) -> float:
+    """How well a memory's time fits the dates named, from 0 to 1.5.
+
+    1 for the month or the year named, ½ for the month after it (things are told later), ½ more for
+    the exact day. The best of several mentions counts.
+    """
+    return max((_one_match(mention, occurred_at) for mention in mentions), default=0.0)
+
+
+def _one_match(mention: DateMention, at: datetime) -> float:
+    if mention.month is None:
+        return _FULL if mention.year == at.year else 0.0
+    if mention.month == at.month:
+        if mention.year not in {None, at.year}:
+            return 0.0
+        return _FULL + (_PART if mention.day == at.day else 0.0)
+    months_later = at.month - mention.month
+    years_later = 0 if mention.year is None else at.year - mention.year
+    if mention.year is None:
+        return _PART if months_later in {1, -11} else 0.0
+    return _PART if years_later * 12 + months_later == 1 else 0.0
+
+
+def ends_with_question(text: str) -> bool:
+    """Whether the last sentence is a question; quotes and signs after its mark do not count."""
+    return _QUESTION_TAIL.search(text[-_TAIL_CHARS:]) is not None
+
+
+def first_person(text: str) -> bool:
+    """Whether somebody speaks of themselves."""
+    return _FIRST_PERSON.search(text) is not None
+
+
+def has_name(text: str) -> bool:
+    """Whether a capitalised word stands inside a sentence, or something is quoted like a title."""
+    return _MID_CAPITAL.search(text) is not None or _QUOTED.search(text) is not None
+
+
+def has_time_expression(text: str) -> bool:
+    """Whether a time is told: a weekday, month, year, a span, or a word like "yesterday"."""
+    return _TIME_EXPRESSION.search(text) is not None

@@ -1,0 +1,148 @@
+"""What the recall scorer takes and gives; the formula is in `ranking`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from mnemic.model.cues import Cues
+
+__all__ = [
+    "ASSISTANT",
+    "TURN",
+    "USER",
+    "Candidate",
+    "Corpus",
+    "QueryWords",
+    "Reasons",
+    "Scored",
+    "Weights",
+]
+
+TURN = "turn"
+USER = "user"
+ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryWords:
+    """A question, read once.
+
+    `embed_text` is what the embedder gets: the question with known names replaced by they/their.
+    `stems` are its content words without those names, each once. `named` are the known actors it
+    names, in order, as they were given.
+    """
+
+    text: str
+    embed_text: str
+    stems: tuple[str, ...]
+    named: tuple[str, ...] = ()
+    cues: Cues = field(default_factory=Cues)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A memory that may answer, with what was noted about it when it was written.
+
+    `stems` is the space-joined text that the database keeps, `length` their number and
+    `word_count` the number of all words. `cosine` is on the scale of the reference model, None
+    when the memory has no vector. `actor` is who said it, or whom a fact is about; empty for a
+    memory of nobody in particular. Other kinds than turns have no session and no `seq`, and
+    bring `importance` and `confidence` from 0 to 1 instead.
+    """
+
+    id: UUID
+    stems: str
+    length: int
+    word_count: int
+    occurred_at: datetime
+    kind: str = TURN
+    cosine: float | None = None
+    session_id: UUID | None = None
+    seq: int | None = None
+    actor: str = ""
+    role: str = ""
+    ends_with_question: bool = False
+    first_person: bool = False
+    has_name: bool = False
+    has_time_expression: bool = False
+    importance: float | None = None
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """Statistics of the visible scopes; none of them needs to be exact.
+
+    `frequencies` counts the documents that hold a stem; `actor_shares` and `role_shares` are the
+    parts (0 to 1) of the scope's turns by each actor and each role.
+    """
+
+    documents: int = 0
+    average_length: float = 0.0
+    frequencies: Mapping[str, int] = field(default_factory=dict)
+    actor_shares: Mapping[str, float] = field(default_factory=dict)
+    role_shares: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """Every constant of the score. Measured once, never fitted to the questions reported on."""
+
+    k1: float = 1.2
+    b: float = 0.75
+    nb: float = 0.7
+    pair: float = 0.3
+    pair_words_max: int = 60
+    cosine: float = 0.5
+    cosine_long_mixed: float = 0.6
+    long_mixed_length: float = 30.0
+    previous: float = 0.2
+    next: float = 0.1
+    session: float = 0.4
+    session_turns: int = 5
+    actor: float = 0.15
+    actor_rarity: float = 0.07
+    question: float = 0.07
+    name: float = 0.08
+    date: float = 0.18
+    when: float = 0.09
+    importance: float = 0.01
+    confidence: float = 0.01
+    recency: float = 0.01
+    recency_half_life: timedelta = timedelta(days=30)
+    confidence_slope: float = 10.9
+    confidence_offset: float = 7.6
+
+
+class Reasons(NamedTuple):
+    """What a score is made of.
+
+    The score is the sum from `base` on; `cosine`, `nb`, `pair` and `lex` explain `base` and lie in
+    [0, 1].
+    """
+
+    cosine: float
+    nb: float
+    pair: float
+    lex: float
+    base: float
+    neighbour: float
+    session: float
+    actor: float
+    question: float
+    name: float
+    date: float
+    when: float
+    bounded: float
+
+
+class Scored(NamedTuple):
+    """A candidate with its score on the fixed scale, and why."""
+
+    candidate: Candidate
+    score: float
+    reasons: Reasons
