@@ -1,0 +1,371 @@
+"""The parent of the embedded servers of one data folder.
+
+`mnemic.embedded.start` runs this file by its path, detached, with a plan (JSON) on standard
+input. It imports the standard library only: it is small, starts in some 50 ms, and has one
+thread, so that code between fork and exec is safe and PDEATHSIG means this process.
+
+While it lives it holds `guard.lock`. Each server inherits one descriptor that holds its own
+life lock, `postgres.lock` or `valkey.lock`: the lock is free exactly when the last process of
+that server is gone, whoever killed what, and /proc tells who holds it. No process is ever
+found by its name or command line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+TICK_SECONDS = 0.2
+CRASHES_MAX = 6
+CRASH_WINDOW_SECONDS = 60.0
+BACKOFF_SECONDS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
+LOG_BYTES_MAX = 8 * 1024 * 1024
+LOG_CHECK_SECONDS = 30.0
+PR_SET_PDEATHSIG = 1
+HANDLED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+SERVER_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
+
+# What remains of a server whose guard is gone is shutting down by itself: PDEATHSIG told it to.
+LEFTOVER_STEPS = ((0, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
+# What remains of a server that was killed under a living guard has nobody to wait for.
+ORPHAN_STEPS = ((0, 0.2), (signal.SIGQUIT, 1.0), (signal.SIGKILL, 5.0))
+
+
+class Refused(Exception):
+    """A server cannot be started; the text says why, `name` whose log says more."""
+
+    def __init__(self, text: str, name: str = "guard") -> None:
+        super().__init__(text)
+        self.name = name
+
+
+def try_lock(path: str | Path, *, shared: bool = False) -> int | None:
+    """A new descriptor that holds the flock of `path`, or None while others hold it.
+
+    Closing the last copy of the descriptor releases the lock; nobody calls LOCK_UN, for that
+    would take it from every fork that shares it.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """`path` holds `text`; a reader sees the old content or the new one, never a part."""
+    scratch = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with os.fdopen(
+        os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600),
+        "w",
+        encoding="utf-8",
+    ) as file:
+        file.write(text)
+    scratch.replace(path)
+
+
+def holders(path: str) -> list[int]:
+    """Processes that hold the flock of `path`, as far as this user may look into them."""
+    wanted = Path(path).stat()
+    others = (p for p in Path("/proc").iterdir() if p.name.isdigit() and p.name != f"{os.getpid()}")
+    return [int(process.name) for process in others if _holds(process, wanted)]
+
+
+def _holds(process: Path, wanted: os.stat_result) -> bool:
+    with contextlib.suppress(OSError):
+        for descriptor in (process / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                # A backup that reads the file is no holder: its descriptor carries no lock.
+                if (
+                    os.path.samestat(descriptor.stat(), wanted)
+                    and "FLOCK" in (process / "fdinfo" / descriptor.name).read_text()
+                ):
+                    return True
+    return False
+
+
+def _signal_holders(path: str, number: int) -> None:
+    for pid in holders(path):
+        with contextlib.suppress(OSError):
+            descriptor = os.pidfd_open(pid)
+            try:
+                if pid in holders(path):  # a pid that was used again meanwhile is not hit
+                    signal.pidfd_send_signal(descriptor, number)
+            finally:
+                os.close(descriptor)
+
+
+def take_life_lock(path: str, steps: tuple[tuple[int, float], ...]) -> int:
+    """The life lock at `path`, after its holders left: by themselves, or made to by `steps`."""
+    for number, patience in steps:
+        if number:
+            _signal_holders(path, number)
+        until = time.monotonic() + patience
+        while True:
+            descriptor = try_lock(path)
+            if descriptor is not None:
+                return descriptor
+            if time.monotonic() > until:
+                break
+            time.sleep(0.02)
+    seen = ", ".join(map(str, holders(path))) or "none visible: another container?"
+    raise Refused(f"processes of an earlier start do not end (pids: {seen})")
+
+
+@dataclass
+class Server:
+    """One server: how to run it, and how it has fared."""
+
+    name: str
+    argv: list[str]
+    cwd: str
+    lock: str
+    log: str
+    pid_file: str | None
+    stale: list[str]
+    death_signal: int
+    stop: list[tuple[int, float]]
+    process: subprocess.Popen[bytes] | None = None
+    restarts: int = 0
+    crashes: list[float] = field(default_factory=list)
+    due_at: float = 0.0
+
+
+class Guard:
+    """Starts the servers of a plan, and again when killed; stops them after the last user."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self._plan = plan
+        self._folder = Path(plan["folder"])
+        self._servers = [Server(**server) for server in plan["servers"]]
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._pid = os.getpid()
+        self._kept: list[int] = []  # locks that are held until this process is gone
+        self._logs_checked_at = 0.0
+        self._identity = self._identify()
+
+    def run(self) -> None:
+        """Serve until the last user, the data folder or the hope to restart is gone."""
+        self._write_state("starting")
+        try:
+            self._make_cluster()
+            for server in self._servers:
+                self._spawn(server, LEFTOVER_STEPS)
+            self._write_state("running")
+            self._supervise()
+        except Refused as refusal:
+            self._fail(str(refusal), refusal.name)
+        except OSError as error:
+            self._fail(str(error), "guard")
+        else:
+            self._stop_all()
+            self._write_state("stopped")
+
+    def _fail(self, text: str, name: str) -> None:
+        print(f"{time.strftime('%FT%TZ', time.gmtime())} failed: {text}", flush=True)  # noqa: T201 - this process's log
+        self._stop_all()
+        self._write_state("failed", failure={"text": text, "server": name})
+
+    def _supervise(self) -> None:
+        while not self._is_over():
+            received = signal.sigtimedwait(HANDLED, TICK_SECONDS)
+            if received is not None and received.si_signo != signal.SIGCHLD:
+                return
+            for server in self._servers:
+                self._look_after(server)
+            self._bound_logs()
+
+    def _is_over(self) -> bool:
+        if self._identify() != self._identity or not Path(self._plan["home"]).is_dir():
+            return True  # the folder was removed or replaced: nobody can use these servers
+        starting = try_lock(self._folder / "start.lock")
+        if starting is None:
+            return False
+        users = try_lock(self._folder / "users.lock")
+        if users is None:
+            os.close(starting)
+            return False
+        self._kept += [starting, users]  # a new user waits until everything has stopped
+        return True
+
+    def _identify(self) -> tuple[int, int] | None:
+        try:
+            status = (self._folder / "users.lock").stat()
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _look_after(self, server: Server) -> None:
+        now = time.monotonic()
+        if server.process is not None:
+            code = server.process.poll()
+            if code is None:
+                return
+            server.process = None
+            if code > 0 and server.restarts == 0:
+                raise Refused(f"it ended with exit status {code}", server.name)
+            server.restarts += 1
+            server.crashes = [at for at in server.crashes if now - at < CRASH_WINDOW_SECONDS]
+            server.crashes.append(now)
+            if len(server.crashes) > CRASHES_MAX:
+                raise Refused(
+                    f"it ended {len(server.crashes)} times within {CRASH_WINDOW_SECONDS:.0f} s, "
+                    f"last with exit status {code}",
+                    server.name,
+                )
+            server.due_at = now + BACKOFF_SECONDS[len(server.crashes) - 1]
+        if now >= server.due_at:
+            self._spawn(server, ORPHAN_STEPS)
+            self._write_state("running")
+
+    def _spawn(self, server: Server, steps: tuple[tuple[int, float], ...]) -> None:
+        lock = take_life_lock(server.lock, steps)
+        try:
+            self._clear_stale(server)
+            server.process = self._popen(server.argv, server, lock)
+        finally:
+            os.close(lock)
+
+    def _popen(self, argv: list[str], server: Server, lock: int) -> subprocess.Popen[bytes]:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        log = os.open(server.log, flags, 0o600)
+        try:
+            return subprocess.Popen(  # noqa: S603 - the plan's program, no shell
+                argv,
+                cwd=server.cwd,
+                env=SERVER_ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(lock,),
+                umask=0o077,
+                preexec_fn=lambda: self._tie(server.death_signal),  # noqa: PLW1509 - one thread
+                **self._plan["account"],
+            )
+        finally:
+            os.close(log)
+
+    def _tie(self, death_signal: int) -> None:
+        # Between fork and exec, after the switch of user (which would clear PDEATHSIG).
+        self._libc.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
+        if os.getppid() != self._pid:
+            os._exit(1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+    def _clear_stale(self, server: Server) -> None:
+        """Remove pid and socket files of the dead; a pid in them may belong to a stranger now."""
+        if server.pid_file is not None:
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                pid = int(Path(server.pid_file).read_text(encoding="ascii").split()[0])
+                if Path(f"/proc/{pid}/cwd").resolve() == Path(server.pid_file).parent.resolve():
+                    raise Refused(f"process {pid} serves this data already; stop it", server.name)
+            Path(server.pid_file).unlink(missing_ok=True)
+        for path in server.stale:
+            Path(path).unlink(missing_ok=True)
+
+    def _make_cluster(self) -> None:
+        made = Path(self._plan["cluster"]["path"])
+        scratch = made.with_name(f"{made.name}.new")
+        if made.exists():
+            return
+        server = self._servers[0]
+        lock = take_life_lock(server.lock, LEFTOVER_STEPS)
+        try:
+            shutil.rmtree(scratch, ignore_errors=True)
+            making = self._popen([*self._plan["cluster"]["argv"], str(scratch)], server, lock)
+            try:
+                code = making.wait(self._plan["timeout_seconds"])
+            except subprocess.TimeoutExpired:
+                making.kill()
+                making.wait()
+                code = -signal.SIGKILL
+            if code != 0:
+                shutil.rmtree(scratch, ignore_errors=True)
+                raise Refused(f"initdb ended with exit status {code}", server.name)
+            scratch.rename(made)
+        finally:
+            os.close(lock)
+
+    def _stop_all(self) -> None:
+        running = [server for server in self._servers if server.process is not None]
+        for server in running:
+            self._signal(server, server.stop[0][0])
+        for server in running:
+            self._await_end(server)
+
+    def _signal(self, server: Server, number: int) -> None:
+        if server.process is not None:
+            server.process.send_signal(number)
+
+    def _await_end(self, server: Server) -> None:
+        for step, (number, patience) in enumerate(server.stop):
+            if step:
+                self._signal(server, number)
+            if server.process is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    server.process.wait(patience)
+                    server.process = None
+        with contextlib.suppress(Refused, OSError):
+            os.close(take_life_lock(server.lock, ORPHAN_STEPS))
+
+    def _bound_logs(self) -> None:
+        now = time.monotonic()
+        if now - self._logs_checked_at < LOG_CHECK_SECONDS:
+            return
+        self._logs_checked_at = now
+        for server in self._servers:
+            with contextlib.suppress(OSError):
+                if Path(server.log).stat().st_size > LOG_BYTES_MAX:
+                    shutil.copyfile(server.log, f"{server.log}.1")
+                    os.truncate(server.log, 0)  # the servers append: they go on at its start
+
+    def _write_state(self, phase: str, failure: dict[str, str] | None = None) -> None:
+        state = {
+            **self._plan["state"],
+            "phase": phase,
+            "failure": failure,
+            "guard_pid": self._pid,
+            "pids": {s.name: s.process.pid for s in self._servers if s.process is not None},
+            "restarts": {s.name: s.restarts for s in self._servers},
+        }
+        with contextlib.suppress(OSError):  # full or removed: the servers matter more
+            write_atomically(self._folder / "state.json", json.dumps(state, indent=1))
+
+
+def main() -> None:
+    """Take the guard's lock, leave the caller's process tree, serve."""
+    plan = json.load(sys.stdin)
+    os.chdir("/")
+    os.umask(0o077)
+    lock = Path(plan["folder"]) / "guard.lock"
+    until = time.monotonic() + 2.0
+    while try_lock(lock) is None:  # somebody may just be looking whether a guard lives
+        if time.monotonic() > until:
+            raise SystemExit(1)
+        time.sleep(0.01)
+    if os.fork():
+        os._exit(0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+    Guard(plan).run()
+
+
+if __name__ == "__main__":
+    main()
