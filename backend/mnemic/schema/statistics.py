@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from mnemic.schema.columns import moment, reference, tenant_table
+from mnemic.schema.columns import choice, moment, reference, tenant_table
 
 __all__ = ["memory_usage", "term_stats"]
 
-# The empty term holds the scope's own totals: how many turns, how many stems.
+# Kind `total` (empty term) holds how many memories and stems a scope has; `actor` and `role` how
+# many of its turns each of them spoke.
 term_stats = tenant_table(
     "term_stats",
     sa.Column("scope_id", sa.Uuid, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
     sa.Column("term", sa.Text, nullable=False),
     sa.Column("documents", sa.BigInteger, nullable=False),
     sa.Column("occurrences", sa.BigInteger, nullable=False),
     reference("term_stats", "scope_id", "scopes", ondelete="CASCADE"),
     sa.CheckConstraint("documents >= 0 AND occurrences >= 0", name="term_stats_counts_check"),
-    key=("scope_id", "term"),
+    choice("term_stats", "kind", "total", "term", "actor", "role"),
+    key=("scope_id", "kind", "term"),
 )
 
 memory_usage = tenant_table(
