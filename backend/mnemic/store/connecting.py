@@ -1,0 +1,81 @@
+"""One connection for administration, with the driver's faults in our words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+from pydantic import SecretStr
+
+from mnemic.errors import ConfigurationError, MnemicError, StoreUnavailable
+from mnemic.store.dsn import driver_dsn
+
+__all__ = ["connected", "connection_fault", "open_connection"]
+
+_CONNECT_SECONDS_MAX = 10.0
+
+_REMEDIES: dict[type[BaseException], str] = {
+    asyncpg.InvalidPasswordError: "the password in {setting} is wrong",
+    asyncpg.InvalidAuthorizationSpecificationError: (
+        "the server refuses the role in {setting}; check its name, LOGIN and pg_hba.conf"
+    ),
+    asyncpg.InvalidCatalogNameError: (
+        "the database in {setting} does not exist; run `mnemic db init`"
+    ),
+    asyncpg.InsufficientPrivilegeError: (
+        "the role in {setting} may not connect to the database; run `mnemic db init`"
+    ),
+    asyncpg.ClientConfigurationError: "{setting} is not a usable database URL",
+    ValueError: "{setting} is not a usable database URL",
+}
+
+
+async def open_connection(
+    url: str | SecretStr, *, setting: str, database: str | None = None, **session: str
+) -> asyncpg.Connection:
+    """A connection that the caller closes; `setting` is where the URL came from, for the errors.
+
+    Raises `StoreUnavailable` if the server cannot be reached, `ConfigurationError` if it answers
+    but refuses.
+    """
+    try:
+        connection: asyncpg.Connection = await asyncpg.connect(
+            driver_dsn(url),
+            database=database,
+            timeout=_CONNECT_SECONDS_MAX,
+            server_settings=session or None,
+        )
+    except Exception as fault:
+        error = connection_fault(fault, setting=setting)
+        if error is None:
+            raise
+        raise error from fault
+    return connection
+
+
+@asynccontextmanager
+async def connected(
+    url: str | SecretStr, *, setting: str, database: str | None = None
+) -> AsyncIterator[Any]:
+    """A connection for as long as the block runs."""
+    connection = await open_connection(url, setting=setting, database=database)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def connection_fault(fault: BaseException, *, setting: str) -> MnemicError | None:
+    """Why no connection came about, or nothing if that is not the driver's fault."""
+    if isinstance(fault, MnemicError):
+        return fault
+    for kind, remedy in _REMEDIES.items():
+        if isinstance(fault, kind):
+            return ConfigurationError(remedy.format(setting=setting))
+    if isinstance(fault, (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
+        return StoreUnavailable(
+            f"the database in {setting} cannot be reached: {type(fault).__name__}"
+        )
+    return None

@@ -1,0 +1,32 @@
+-- What the score needs to know of the visible scopes: frequencies of the question's stems, totals,
+-- who speaks how often, and the newest memories that are not counted yet (read as they are, so that
+-- the counts are exact although they are kept outside the writers' transactions).
+-- :scopes, :terms, :actors_max, :pending_max.  Index: term_stats_pkey, *_uncounted_idx.
+SELECT s.kind, s.term, CAST(sum(s.documents) AS bigint) AS documents,
+       CAST(sum(s.occurrences) AS bigint) AS occurrences
+  FROM mnemic.term_stats s
+ WHERE {owned:s} AND s.kind = 'term' AND s.term = ANY(CAST(:terms AS text[]))
+ GROUP BY s.kind, s.term
+UNION ALL
+SELECT s.kind, s.term, CAST(sum(s.documents) AS bigint), CAST(sum(s.occurrences) AS bigint)
+  FROM mnemic.term_stats s
+ WHERE {owned:s} AND s.kind IN ('total', 'role')
+ GROUP BY s.kind, s.term
+UNION ALL
+(SELECT s.kind, s.term, CAST(sum(s.documents) AS bigint), CAST(sum(s.occurrences) AS bigint)
+   FROM mnemic.term_stats s
+  WHERE {owned:s} AND s.kind = 'actor'
+  GROUP BY s.kind, s.term
+  ORDER BY 3 DESC, 2 LIMIT :actors_max)
+UNION ALL
+(SELECT 'pending/' || t.role || '/' || t.actor, t.stems, 1, t.stem_count
+   FROM mnemic.turns t WHERE {owned:t} AND NOT t.stats_counted LIMIT :pending_max)
+UNION ALL
+(SELECT 'pending//', e.stems, 1, e.stem_count
+   FROM mnemic.episodes e WHERE {owned:e} AND NOT e.stats_counted LIMIT :pending_max)
+UNION ALL
+(SELECT 'pending//', f.stems, 1, f.stem_count
+   FROM mnemic.facts f WHERE {owned:f} AND NOT f.stats_counted LIMIT :pending_max)
+UNION ALL
+(SELECT 'pending//', p.stems, 1, p.stem_count
+   FROM mnemic.procedures p WHERE {owned:p} AND NOT p.stats_counted LIMIT :pending_max)
