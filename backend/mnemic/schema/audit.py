@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from mnemic.schema.columns import created_at, moment, tenant_table
+from mnemic.schema.columns import bounded, created_at, moment, tenant_table
 
 __all__ = ["audit_log", "audit_seals"]
 
@@ -27,6 +27,7 @@ audit_log = tenant_table(
         server_default=sa.text("(pg_current_xact_id()::text)::bigint"),
     ),
     created_at(),
+    bounded("audit_log", "subject_kind"),
     sa.Index("audit_log_order_idx", "tenant_id", "transaction_id", "id"),
     sa.Index("audit_log_subject_idx", "tenant_id", "subject_kind", "subject_id"),
 )

@@ -10,6 +10,7 @@ from sqlalchemy.schema import SchemaItem
 
 __all__ = [
     "SCHEMA",
+    "bounded",
     "choice",
     "created_at",
     "enum",
@@ -45,6 +46,13 @@ def choice(table: str, column: str, *values: str) -> sa.CheckConstraint:
     """`column` holds one of `values`."""
     listed = ", ".join(f"'{value}'" for value in values)
     return sa.CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}_check")
+
+
+def bounded(table: str, column: str, *, bytes_max: int = 512) -> sa.CheckConstraint:
+    """`column` stays short enough for the B-trees it stands in, whose tuples hold 2,704 bytes."""
+    return sa.CheckConstraint(
+        f"octet_length({column}) <= {bytes_max}", name=f"{table}_{column}_bytes_check"
+    )
 
 
 def reference(
@@ -98,6 +106,7 @@ def memory_table(name: str, *items: SchemaItem, **options: Any) -> sa.Table:
         sa.Column("source", sa.Text, nullable=False, server_default=sa.text("'caller'")),
         created_at(),
         sa.CheckConstraint("trust BETWEEN 0 AND 5", name=f"{name}_trust_check"),
+        bounded(name, "person_id", bytes_max=2_000),
         sa.Index(
             f"{name}_person_idx",
             "tenant_id",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from mnemic.schema.columns import created_at, reference, scoped_table, tenant_table
+from mnemic.schema.columns import bounded, created_at, reference, scoped_table, tenant_table
 
 __all__ = ["entities", "entity_mentions"]
 
@@ -16,6 +16,7 @@ entities = scoped_table(
     sa.Column("kind", sa.Text, nullable=False, server_default=sa.text("'name'")),
     sa.Column("aliases", pg.ARRAY(sa.Text), nullable=False, server_default=sa.text("'{}'")),
     created_at(),
+    bounded("entities", "name_key"),
     sa.UniqueConstraint("tenant_id", "scope_id", "name_key", name="entities_name_key"),
 )
 
@@ -25,6 +26,7 @@ entity_mentions = tenant_table(
     sa.Column("memory_kind", sa.Text, nullable=False),
     sa.Column("memory_id", sa.Uuid, nullable=False),
     created_at(),
+    bounded("entity_mentions", "memory_kind"),
     reference("entity_mentions", "entity_id", "entities", ondelete="CASCADE"),
     sa.Index("entity_mentions_memory_idx", "tenant_id", "memory_kind", "memory_id"),
     key=("entity_id", "memory_kind", "memory_id"),

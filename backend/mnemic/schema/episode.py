@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from mnemic.schema.columns import enum, memory_table, moment, reference, wording_columns
+from mnemic.schema.columns import bounded, enum, memory_table, moment, reference, wording_columns
 
 __all__ = ["episodes", "outcome"]
 
@@ -52,6 +52,7 @@ episodes = memory_table(
     sa.Column("consolidated_run", sa.Uuid),
     moment("updated_at", nullable=False, server_default=sa.func.now()),
     *wording_columns("episodes"),
+    bounded("episodes", "task_type", bytes_max=2000),
     reference("episodes", "project_id", "scopes"),
     reference("episodes", "agent_type_id", "scopes"),
     reference("episodes", "agent_instance_id", "scopes"),

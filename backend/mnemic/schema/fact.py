@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from mnemic.schema.columns import (
+    bounded,
     choice,
     created_at,
     memory_table,
@@ -49,6 +50,9 @@ facts = memory_table(
     moment("archived_at"),
     moment("updated_at", nullable=False, server_default=sa.func.now()),
     *wording_columns("facts"),
+    bounded("facts", "subject_key"),
+    bounded("facts", "predicate", bytes_max=1500),
+    bounded("facts", "object_key"),
     reference("facts", "project_id", "scopes"),
     reference("facts", "superseded_by", "facts"),
     choice("facts", "status", "live", "superseded", "deprecated", "forgotten"),
@@ -115,6 +119,7 @@ predicates = sa.Table(
     sa.Column("cardinality", sa.Text, nullable=False),
     sa.Column("category", sa.Text, nullable=False),
     created_at(),
+    bounded("predicates", "name", bytes_max=1500),
     sa.PrimaryKeyConstraint("name", name="predicates_pkey"),
     choice("predicates", "cardinality", "single", "multi"),
 )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from mnemic.schema.columns import choice, created_at, memory_table, moment, reference, tenant_table
+from mnemic.schema.columns import (
+    bounded,
+    choice,
+    created_at,
+    memory_table,
+    moment,
+    reference,
+    tenant_table,
+)
 
 __all__ = ["file_versions", "files", "pending_edits"]
 
@@ -18,6 +26,7 @@ files = memory_table(
     sa.Column("version", sa.Integer, nullable=False, server_default=sa.text("1")),
     sa.Column("digest", sa.LargeBinary, nullable=False),
     moment("updated_at", nullable=False, server_default=sa.func.now()),
+    bounded("files", "path_digest", bytes_max=64),
     sa.UniqueConstraint("tenant_id", "scope_id", "path_digest", name="files_path_key"),
 )
 

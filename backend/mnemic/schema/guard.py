@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from mnemic.schema.columns import created_at, moment, reference, tenant_table
+from mnemic.schema.columns import bounded, created_at, moment, reference, tenant_table
 
 __all__ = ["idempotency_keys", "tombstones"]
 
@@ -16,6 +16,7 @@ idempotency_keys = tenant_table(
     sa.Column("request_digest", sa.LargeBinary, nullable=False),
     sa.Column("answer", pg.JSONB, nullable=False),
     created_at(),
+    bounded("idempotency_keys", "key_digest", bytes_max=64),
     sa.Index("idempotency_keys_recorded_idx", "tenant_id", "recorded_at"),
     key=("key_digest",),
 )
@@ -28,6 +29,7 @@ tombstones = tenant_table(
     sa.Column("reason", sa.Text),
     created_at(),
     moment("lifted_at"),
+    bounded("tombstones", "digest", bytes_max=64),
     reference("tombstones", "scope_id", "scopes"),
     key=("scope_id", "digest"),
 )

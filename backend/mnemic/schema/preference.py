@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from mnemic.schema.columns import choice, memory_table, moment
+from mnemic.schema.columns import bounded, choice, memory_table, moment
 
 __all__ = ["blocks", "goals", "preferences"]
 
@@ -20,6 +20,7 @@ preferences = memory_table(
     sa.Column("learned_patterns", pg.JSONB, nullable=False, server_default=sa.text("'[]'")),
     sa.Column("version", sa.Integer, nullable=False, server_default=sa.text("1")),
     moment("updated_at", nullable=False, server_default=sa.func.now()),
+    bounded("preferences", "person_key"),
     sa.UniqueConstraint("tenant_id", "scope_id", "person_key", name="preferences_person_key"),
 )
 
@@ -32,6 +33,7 @@ blocks = memory_table(
     sa.Column("size_limit", sa.Integer, nullable=False),
     sa.Column("version", sa.Integer, nullable=False, server_default=sa.text("1")),
     moment("updated_at", nullable=False, server_default=sa.func.now()),
+    bounded("blocks", "label_key"),
     sa.CheckConstraint("char_length(value) <= size_limit", name="blocks_size_check"),
     sa.UniqueConstraint("tenant_id", "scope_id", "label_key", name="blocks_label_key"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from mnemic.schema.columns import created_at, moment, scoped_table
+from mnemic.schema.columns import bounded, created_at, moment, scoped_table
 
 __all__ = ["api_keys", "grants"]
 
@@ -29,5 +29,6 @@ grants = scoped_table(
     sa.Column("rights", pg.ARRAY(sa.Text), nullable=False),
     created_at(),
     moment("revoked_at"),
+    bounded("grants", "principal_key"),
     sa.UniqueConstraint("tenant_id", "scope_id", "principal_key", name="grants_principal_key"),
 )

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
 from mnemic.schema.columns import (
+    bounded,
     choice,
     created_at,
     memory_table,
@@ -37,6 +38,8 @@ procedures = memory_table(
     moment("archived_at"),
     moment("updated_at", nullable=False, server_default=sa.func.now()),
     *wording_columns("procedures"),
+    bounded("procedures", "name_key"),
+    bounded("procedures", "task_type", bytes_max=2000),
     reference("procedures", "project_id", "scopes"),
     reference("procedures", "agent_type_id", "scopes"),
     choice("procedures", "status", "live", "retired", "forgotten"),

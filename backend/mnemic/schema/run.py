@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from mnemic.schema.columns import created_at, enum, metadata, moment, tenant_table
+from mnemic.schema.columns import bounded, created_at, enum, metadata, moment, tenant_table
 
 __all__ = ["consolidation_status", "consolidation_type", "job_runs", "memory_consolidation_log"]
 
@@ -33,6 +33,7 @@ memory_consolidation_log = tenant_table(
     sa.Column("change_set", pg.JSONB, nullable=False, server_default=sa.text("'{}'")),
     moment("undone_at"),
     created_at(),
+    bounded("memory_consolidation_log", "period"),
     sa.UniqueConstraint(
         "tenant_id", "consolidation_type", "period", name="memory_consolidation_log_period_key"
     ),
@@ -51,6 +52,8 @@ job_runs = sa.Table(
     moment("started_at", nullable=False),
     moment("finished_at"),
     sa.Column("result", pg.JSONB),
+    bounded("job_runs", "job"),
+    bounded("job_runs", "period"),
     sa.PrimaryKeyConstraint("job", "period", name="job_runs_pkey"),
     sa.Index("job_runs_started_idx", "started_at"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from mnemic.schema.columns import created_at, enum, reference, tenant_table
+from mnemic.schema.columns import bounded, created_at, enum, reference, tenant_table
 
 __all__ = ["scope_type", "scopes"]
 
@@ -21,6 +21,7 @@ scopes = tenant_table(
     sa.Column("session", sa.Text),
     sa.Column("path_digest", sa.LargeBinary, nullable=False),
     created_at(),
+    bounded("scopes", "path_digest", bytes_max=64),
     sa.ForeignKeyConstraint(
         ["tenant_id"], ["mnemic.tenants.tenant_id"], name="scopes_tenant_id_fkey"
     ),

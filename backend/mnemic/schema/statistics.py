@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from mnemic.schema.columns import choice, moment, reference, tenant_table
+from mnemic.schema.columns import bounded, choice, moment, reference, tenant_table
 
 __all__ = ["memory_usage", "term_stats"]
 
@@ -17,6 +17,7 @@ term_stats = tenant_table(
     sa.Column("term", sa.Text, nullable=False),
     sa.Column("documents", sa.BigInteger, nullable=False),
     sa.Column("occurrences", sa.BigInteger, nullable=False),
+    bounded("term_stats", "term", bytes_max=2000),
     reference("term_stats", "scope_id", "scopes", ondelete="CASCADE"),
     sa.CheckConstraint("documents >= 0 AND occurrences >= 0", name="term_stats_counts_check"),
     choice("term_stats", "kind", "total", "term", "actor", "role"),
@@ -29,5 +30,6 @@ memory_usage = tenant_table(
     sa.Column("memory_id", sa.Uuid, nullable=False),
     sa.Column("hits", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     moment("last_used_at", nullable=False),
+    bounded("memory_usage", "memory_kind"),
     key=("memory_kind", "memory_id"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from mnemic.schema.columns import choice, memory_table, moment, reference, wording_columns
+from mnemic.schema.columns import bounded, choice, memory_table, moment, reference, wording_columns
 
 __all__ = ["documents", "turns"]
 
@@ -17,6 +17,7 @@ documents = memory_table(
     sa.Column("content_digest", sa.LargeBinary, nullable=False),
     sa.Column("size_bytes", sa.BigInteger, nullable=False),
     moment("occurred_at", nullable=False),
+    bounded("documents", "content_digest", bytes_max=64),
     reference("documents", "session_id", "sessions"),
     choice("documents", "kind", "transcript", "document"),
     sa.UniqueConstraint("tenant_id", "scope_id", "content_digest", name="documents_content_key"),
@@ -42,6 +43,7 @@ turns = memory_table(
     sa.Column("has_time_expr", sa.Boolean, nullable=False, server_default=sa.false()),
     moment("archived_at"),
     *wording_columns("turns"),
+    bounded("turns", "external_digest", bytes_max=64),
     reference("turns", "session_id", "sessions"),
     reference("turns", "document_id", "documents"),
     choice("turns", "role", "user", "assistant", "system", "tool"),

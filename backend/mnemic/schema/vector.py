@@ -9,7 +9,15 @@ from __future__ import annotations
 import sqlalchemy as sa
 from pgvector.sqlalchemy import HALFVEC
 
-from mnemic.schema.columns import SCHEMA, choice, created_at, metadata, moment, tenant_table
+from mnemic.schema.columns import (
+    SCHEMA,
+    bounded,
+    choice,
+    created_at,
+    metadata,
+    moment,
+    tenant_table,
+)
 
 __all__ = [
     "VECTOR_TABLES",
@@ -32,6 +40,7 @@ embedding_models = sa.Table(
     sa.Column("cosine_mean", sa.Double),
     sa.Column("cosine_deviation", sa.Double),
     created_at(),
+    bounded("embedding_models", "signature", bytes_max=2000),
     sa.PrimaryKeyConstraint("id", name="embedding_models_pkey"),
     sa.UniqueConstraint("signature", name="embedding_models_signature_key"),
     choice("embedding_models", "state", "moving", "live", "retired"),
@@ -86,6 +95,7 @@ promoted_indexes = tenant_table(
     sa.Column("state", sa.Text, nullable=False),
     moment("valid_since"),
     created_at(),
+    bounded("promoted_indexes", "table_name"),
     sa.ForeignKeyConstraint(
         ["model_id"],
         [f"{SCHEMA}.embedding_models.id"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from mnemic.schema.columns import created_at, moment, scoped_table
+from mnemic.schema.columns import bounded, created_at, moment, scoped_table
 from mnemic.schema.scope import scope_type
 
 __all__ = ["working_checkpoints", "working_memory"]
@@ -20,6 +20,7 @@ working_memory = scoped_table(
     moment("expires_at"),
     created_at("created_at"),
     created_at("updated_at"),
+    bounded("working_memory", "key_digest", bytes_max=64),
     sa.UniqueConstraint("tenant_id", "scope_id", "key_digest", name="working_memory_key"),
     sa.Index(
         "working_memory_expires_idx",
