@@ -1,0 +1,352 @@
+"""Mnemic's own NDJSON: what is read, and each line that is refused, by number and reason."""
+
+import io
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from mnemic.model.episode import Outcome
+from mnemic.model.transcript import (
+    BadLine,
+    Bounds,
+    Entry,
+    Format,
+    SessionInfo,
+    StatedFact,
+    Utterance,
+    read,
+)
+from mnemic.model.trust import Trust
+
+NINE = "2026-03-02T09:00:00Z"
+
+
+def a_turn(**changes: object) -> dict[str, object]:
+    return {
+        "type": "turn",
+        "session": "deploys",
+        "actor": "User",
+        "text": "Deploys are frozen on Fridays",
+        "at": NINE,
+    } | changes
+
+
+def entries(*lines: object, bounds: Bounds | None = None) -> list[Entry]:
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    return list(read(io.BytesIO(text.encode()), format=Format.NDJSON, bounds=bounds))
+
+
+def ids(found: list[Entry]) -> list[str | None]:
+    return [entry.turn.external_id for entry in found if isinstance(entry, Utterance)]
+
+
+def test_a_turn_keeps_each_of_its_parts() -> None:
+    line = a_turn(
+        id="t-1",
+        role="tool",
+        actor="psql",
+        caption="a picture of a plan",
+        tags=["deploys", "friday", "deploys"],
+        metadata={"n": 1, "l": [1.5, None, True], "d": {}},
+        project="checkout",
+    )
+
+    (read_back,) = entries(line)
+
+    assert isinstance(read_back, Utterance)
+    assert (read_back.session, read_back.project, read_back.line) == ("deploys", "checkout", 1)
+    turn = read_back.turn
+    assert turn.text == "Deploys are frozen on Fridays"
+    assert turn.occurred_at == datetime(2026, 3, 2, 9, tzinfo=UTC)
+    assert (turn.actor, turn.role, turn.external_id) == ("psql", "tool", "t-1")
+    assert turn.caption == "a picture of a plan"
+    assert turn.tags == ("deploys", "friday")
+    assert turn.metadata == {"n": 1, "l": [1.5, None, True], "d": {}}
+    assert turn.trust is Trust.EXTERNAL
+    assert turn.source == "transcript"
+
+
+@pytest.mark.parametrize(
+    ("actor", "role", "trust"),
+    [
+        ("User", "user", Trust.USER),
+        ("Reviewer", "user", Trust.USER),
+        ("Assistant", "assistant", Trust.INFERRED),
+        ("AI", "assistant", Trust.INFERRED),
+        ("bot", "assistant", Trust.INFERRED),
+        ("System", "system", Trust.USER),
+        ("Tool", "tool", Trust.EXTERNAL),
+    ],
+)
+def test_the_role_follows_from_the_actor(actor: str, role: str, trust: Trust) -> None:
+    (utterance,) = entries(a_turn(actor=actor))
+
+    assert isinstance(utterance, Utterance)
+    assert (utterance.turn.role, utterance.turn.trust) == (role, trust)
+
+
+def test_an_explicit_role_wins_over_the_actor() -> None:
+    (utterance,) = entries(a_turn(actor="Assistant", role="user"))
+
+    assert isinstance(utterance, Utterance)
+    assert utterance.turn.role == "user"
+
+
+def test_a_session_line_tells_of_the_session_and_lends_its_project() -> None:
+    header = {
+        "type": "session",
+        "session": "deploys",
+        "project": "checkout",
+        "started_at": NINE,
+        "ended_at": "2026-03-02T10:30:00+01:00",
+        "outcome": "completed",
+        "tools": ["psql"],
+        "agents": ["coder"],
+        "metadata": {"channel": "chat"},
+    }
+
+    info, first, other = entries(header, a_turn(), a_turn(session="another"))
+
+    assert info == SessionInfo(
+        name="deploys",
+        started_at=datetime(2026, 3, 2, 9, tzinfo=UTC),
+        ended_at=datetime(2026, 3, 2, 9, 30, tzinfo=UTC),
+        outcome=Outcome.SUCCESS,
+        tools=("psql",),
+        agents=("coder",),
+        metadata={"channel": "chat"},
+        project="checkout",
+        line=1,
+    )
+    assert isinstance(first, Utterance)
+    assert first.project == "checkout"
+    assert isinstance(other, Utterance)
+    assert other.project is None
+
+
+def test_a_fact_line_carries_a_fact() -> None:
+    line = {
+        "type": "fact",
+        "subject": "deploys",
+        "predicate": "frozen_on",
+        "object": "Friday",
+        "content": "Deploys are frozen on Fridays",
+        "confidence": 0.9,
+        "category": "constraint",
+        "valid_from": NINE,
+        "tags": ["deploys"],
+    }
+
+    (stated,) = entries(line)
+    (again,) = entries(line)
+
+    assert isinstance(stated, StatedFact)
+    assert (stated.fact.subject, stated.fact.predicate, stated.fact.object) == (
+        "deploys",
+        "frozen_on",
+        "Friday",
+    )
+    assert stated.fact.content == "Deploys are frozen on Fridays"
+    assert (stated.fact.confidence, stated.fact.category) == (0.9, "constraint")
+    assert stated.fact.valid_from == datetime(2026, 3, 2, 9, tzinfo=UTC)
+    assert stated == again
+
+
+def test_sessions_keep_their_boundaries_and_their_order() -> None:
+    found = entries(
+        a_turn(session="b", text="one"),
+        a_turn(session="a", text="two"),
+        a_turn(session="b", text="three"),
+    )
+
+    assert [(u.session, u.turn.text) for u in found if isinstance(u, Utterance)] == [
+        ("b", "one"),
+        ("a", "two"),
+        ("b", "three"),
+    ]
+
+
+@pytest.mark.parametrize("joint", ["\n", "\r\n", "\n\n \t\n"])
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_line_endings_and_byte_order_marks_change_nothing(joint: str, end: str, start: str) -> None:
+    lines = [json.dumps(a_turn(text=text)) for text in ("one", "two")]
+    stream = io.BytesIO((start + joint.join(lines) + end).encode())
+
+    found = list(read(stream))
+
+    assert [entry.turn.text for entry in found if isinstance(entry, Utterance)] == ["one", "two"]
+    assert not [entry for entry in found if isinstance(entry, BadLine)]
+
+
+BAD_LINES = [
+    ('{"type": "turn"', "line: is not JSON"),
+    ("[1, 2]", "line: is a JSON list"),
+    ("hello", "line: is not JSON"),
+    ("{}", "type: is missing"),
+    (a_turn(type="note"), "type: must be one of turn, session, fact"),
+    (a_turn(type=["turn"]), "type: must be one of"),
+    (a_turn(title="x"), "'title': is not a key of this type"),
+    (
+        '{"type": "turn", "type": "turn", "session": "s", "text": "x"}',
+        "'type': is given twice",
+    ),
+    (json.dumps(a_turn(metadata={"x": float("nan")})), "NaN is not a JSON number"),
+    (json.dumps(a_turn(metadata={"x": float("inf")})), "Infinity is not a JSON number"),
+    (json.dumps(a_turn(metadata={"x": 0})).replace("0}", "1e400}"), "metadata.x: inf"),
+    (json.dumps(a_turn(metadata={"x": 0})).replace("0}", "9" * 5_000 + "}"), "integer is too long"),
+    (a_turn(metadata={"x": 2**70}), "metadata.x: the integer is beyond 64 bits"),
+    (a_turn(metadata=[1]), "metadata: must be an object"),
+    (a_turn(metadata={"x": "a" * 66_000}), "metadata: is 66"),
+    ("[" * 100_000, "line: is nested too deeply"),
+    (a_turn(at="2026-03-02T09:00:00"), "at: '2026-03-02T09:00:00' has no zone"),
+    (a_turn(at="yesterday"), "at: 'yesterday' is not a time"),
+    (a_turn(at="2026-02-30T09:00:00Z"), "at: '2026-02-30T09:00:00Z' is no time"),
+    (a_turn(at=1_772_442_000), "at: 1772442000 is not a time"),
+    (a_turn(at=None), "at: is missing"),
+    (a_turn(at="0001-01-01T00:00:00Z"), "at: the year must lie"),
+    (a_turn(at="9999-12-31T23:59:59Z"), "at: the year must lie"),
+    (a_turn(text=""), "text: must not be blank"),
+    (a_turn(text="\u200b\u3000 \n"), "text: must not be blank"),
+    (a_turn(text=42), "text: must be text, not int"),
+    (a_turn(text="a\x00b"), "text: must not hold a NUL"),
+    (a_turn(text="a\ud800b"), "text: holds a lone surrogate"),
+    (a_turn(text="x" * 100_001), "text: is 100001 characters long; the most is 100000"),
+    (a_turn(caption=""), "caption: must not be blank"),
+    (a_turn(actor=" "), "actor: must not be blank"),
+    (a_turn(session=""), "session: must not be blank"),
+    (a_turn(session=None), "session: is missing"),
+    (a_turn(session="s\x00"), "session: must not hold a NUL"),
+    (a_turn(project=""), "project: must not be blank"),
+    (a_turn(id=""), "id: must not be blank"),
+    (a_turn(id=7), "id: must be text, not int"),
+    (a_turn(role="admin"), "role: 'admin' is none of user, assistant, system, tool"),
+    (a_turn(role=["user"]), "role: ['user'] is none of"),
+    (a_turn(tags="red"), "tags: must be a list"),
+    (a_turn(tags=[""]), "tags[0]: must not be blank"),
+    (a_turn(tags=["x"] * 101), "tags: holds 101; the most is 100"),
+    ({"type": "session"}, "session: is missing"),
+    ({"type": "session", "session": "s", "outcome": "great"}, "outcome: 'great' is none of"),
+    (
+        {"type": "session", "session": "s", "started_at": NINE, "ended_at": "2026-03-02T08:00Z"},
+        "ended_at: lies before started_at",
+    ),
+    ({"type": "fact", "subject": "a", "predicate": "b"}, "object: is missing"),
+    (
+        {"type": "fact", "subject": "a", "predicate": "b", "object": "c", "confidence": 2},
+        "confidence: must be a number from 0 to 1",
+    ),
+    (
+        {"type": "fact", "subject": "a", "predicate": "b", "object": "c", "confidence": True},
+        "confidence: must be a number from 0 to 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), BAD_LINES)
+def test_a_bad_line_is_told_by_number_and_the_rest_is_kept(line: object, reason: str) -> None:
+    before, bad, after = entries(a_turn(text="before"), line, a_turn(text="after"))
+
+    assert isinstance(before, Utterance)
+    assert before.turn.text == "before"
+    assert isinstance(bad, BadLine)
+    assert bad.number == 2
+    assert reason in bad.reason
+    assert len(bad.reason) <= 300
+    assert bad.reason.isprintable()
+    assert isinstance(after, Utterance)
+    assert (after.line, after.turn.text) == (3, "after")
+
+
+def test_bytes_that_are_not_utf_8_spoil_their_own_line_only() -> None:
+    good = json.dumps(a_turn()).encode()
+    stream = io.BytesIO(good + b'\n{"type": "turn", "text": "caf\xe9"}\n' + good)
+
+    first, bad, last = read(stream)
+
+    assert isinstance(first, Utterance)
+    assert bad == BadLine(2, "line: byte 30 is not UTF-8; save it as UTF-8")
+    assert isinstance(last, Utterance)
+
+
+def test_a_line_without_end_is_refused_without_being_held() -> None:
+    long = json.dumps(a_turn(text="x" * 17_000_000))
+
+    bad, kept = entries(long, a_turn())
+
+    assert bad == BadLine(1, "line: is longer than 16777216 bytes; split it")
+    assert isinstance(kept, Utterance)
+
+
+def test_the_bounds_are_the_callers() -> None:
+    bounds = Bounds(text_chars_max=5, metadata_bytes_max=10, tags_max=1)
+
+    kept, *bad = entries(
+        a_turn(text="12345"),
+        a_turn(text="123456"),
+        a_turn(text="1", tags=["a", "b"]),
+        a_turn(text="1", metadata={"key": "value"}),
+        bounds=bounds,
+    )
+
+    assert isinstance(kept, Utterance)
+    assert [entry.reason.split(":")[0] for entry in bad if isinstance(entry, BadLine)] == [
+        "text",
+        "tags",
+        "metadata",
+    ]
+
+
+def test_odd_but_holdable_text_comes_through_unchanged() -> None:
+    odd = [
+        "use {name} and {} and %s",
+        "<|endoftext|> <b>bold</b>",
+        "tab\tescape\x1b bell\x01",
+        "café cafe\u0301 密钥 🚀 שלום",
+        "line\u2028separator\u0085next",
+    ]
+
+    found = entries(*[a_turn(text=text) for text in odd])
+
+    assert [entry.turn.text for entry in found if isinstance(entry, Utterance)] == odd
+
+
+def test_a_second_reading_gives_the_same_ids() -> None:
+    lines = [a_turn(text="one"), a_turn(text="two"), a_turn(text="one")]
+
+    first, second = ids(entries(*lines)), ids(entries(*lines))
+
+    assert first == second
+    assert len(set(first)) == 3
+
+
+def test_ids_survive_appended_lines_and_the_repair_of_a_bad_one() -> None:
+    lines = [a_turn(text="one"), a_turn(text=""), a_turn(text="two"), a_turn(text="two")]
+    repaired = [a_turn(text="one"), a_turn(text="mended"), a_turn(text="two"), a_turn(text="two")]
+
+    before = ids(entries(*lines))
+    after = ids(entries(*repaired, a_turn(text="three")))
+
+    assert before == [after[0], after[2], after[3]]
+    assert len(set(after)) == 5
+
+
+def test_an_id_depends_on_session_actor_time_and_text() -> None:
+    variants = [
+        a_turn(),
+        a_turn(session="other"),
+        a_turn(actor="Assistant"),
+        a_turn(text="Deploys are frozen on Friday"),
+        a_turn(at="2026-03-02T09:00:01Z"),
+    ]
+
+    found = {ids(entries(variant))[0] for variant in variants}
+
+    assert len(found) == len(variants)
+
+
+def test_the_same_instant_in_another_zone_is_the_same_turn() -> None:
+    east = a_turn(at="2026-03-02T10:00:00+01:00")
+
+    assert ids(entries(east)) == ids(entries(a_turn()))
