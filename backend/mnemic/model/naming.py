@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from mnemic.model.tokens import Token, normal_form, tokens_of
+from mnemic.model.words import Token, normal_form, tokens_of
 
 __all__ = ["ACTORS_MAX", "Unnamed", "without_names"]
 

@@ -1,7 +1,7 @@
 """Stems of a text and of a question, by one rule, and their full-text forms for PostgreSQL.
 
 English, Russian and Arabic words lose their stop words and are stemmed; the words of other
-languages stay as they are. See `model.tokens` for what a word is.
+languages stay as they are. See `model.words` for what a word is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mnemic.model.cues import (
 )
 from mnemic.model.naming import without_names
 from mnemic.model.ranking_values import QueryWords
-from mnemic.model.tokens import normal_form, words_in
+from mnemic.model.words import normal_form, words_in
 
 __all__ = ["QueryWords", "Words", "query_of", "tsquery_text", "tsvector_text", "words_of"]
 
