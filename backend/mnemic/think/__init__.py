@@ -1,1 +1,5 @@
 """What is made of memories: rules by default, a language model as a plug-in."""
+
+from mnemic.think.protocol import SessionRecord, Thinker
+
+__all__ = ["SessionRecord", "Thinker"]
