@@ -1,0 +1,123 @@
+"""A cache of vectors in front of any embedder."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future
+from hashlib import sha256
+from typing import TypeAlias
+
+from mnemic.model.embedding import Embedder, ModelSignature, Vector, encodable
+
+__all__ = ["CachedEmbedder"]
+
+_Key: TypeAlias = bytes
+_Flight: TypeAlias = Future[Vector | None]
+
+
+class CachedEmbedder:
+    """The inner embedder, asked once for a text while it is among the last `entries_max`.
+
+    Keys are digests of model signature and text. A text that several calls want at the same time
+    is asked for by the first of them, also across loops and threads. If that call fails or is
+    cancelled the others ask for themselves: nobody fails for somebody else's text. With
+    `entries_max=0` nothing is kept. Vectors are shared; they are not to be changed.
+    """
+
+    def __init__(self, inner: Embedder, *, entries_max: int) -> None:
+        self._inner = inner
+        self._entries_max = entries_max
+        self._kept: OrderedDict[_Key, Vector] = OrderedDict()
+        self._flights: dict[_Key, _Flight] = {}
+        self._lock = threading.Lock()
+        self._prefix = f"{inner.signature.key}\n".encode()
+        self._hits = 0
+        self._misses = 0
+
+    @property
+    def signature(self) -> ModelSignature:
+        """The inner embedder's."""
+        return self._inner.signature
+
+    @property
+    def hits(self) -> int:
+        """Texts answered without asking the model for them."""
+        return self._hits
+
+    @property
+    def misses(self) -> int:
+        """Texts that the model was asked for."""
+        return self._misses
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector a text, in order, as the inner embedder would give it."""
+        keys = [sha256(self._prefix + encodable(text).encode()).digest() for text in texts]
+        wanted = dict(zip(keys, texts, strict=True))
+        found, own, joined = self._claim(list(wanted))
+        with self._lock:
+            self._hits += len(texts) - len(own)
+        if own:
+            found |= await self._fly(own, [wanted[key] for key in own])
+        deserted: list[_Key] = []
+        for key, flight in joined.items():
+            vector = await asyncio.wrap_future(flight)
+            if vector is None:
+                deserted.append(key)
+            else:
+                found[key] = vector
+        if deserted:
+            found |= await self._ask(deserted, [wanted[key] for key in deserted])
+        return [found[key] for key in keys]
+
+    async def close(self) -> None:
+        """The inner embedder is closed and nothing is kept."""
+        with self._lock:
+            self._kept.clear()
+        await self._inner.close()
+
+    def _claim(
+        self, keys: Sequence[_Key]
+    ) -> tuple[dict[_Key, Vector], dict[_Key, _Flight], dict[_Key, _Flight]]:
+        """What is kept, what this call must ask for, and what another is asking for already."""
+        found: dict[_Key, Vector] = {}
+        own: dict[_Key, _Flight] = {}
+        joined: dict[_Key, _Flight] = {}
+        with self._lock:
+            for key in keys:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+                    found[key] = self._kept[key]
+                elif key in self._flights:
+                    joined[key] = self._flights[key]
+                else:
+                    flight: _Flight = Future()
+                    # From here on a waiter that is cancelled cannot cancel it for the others.
+                    flight.set_running_or_notify_cancel()
+                    own[key] = self._flights[key] = flight
+        return found, own, joined
+
+    async def _fly(self, own: dict[_Key, _Flight], texts: Sequence[str]) -> dict[_Key, Vector]:
+        """The vectors of this call's own texts; whoever waits for one learns how it ended."""
+        landed: dict[_Key, Vector] = {}
+        try:
+            landed = await self._ask(list(own), texts)
+        finally:
+            with self._lock:
+                for key in own:
+                    del self._flights[key]
+            for key, flight in own.items():
+                flight.set_result(landed.get(key))
+        return landed
+
+    async def _ask(self, keys: Sequence[_Key], texts: Sequence[str]) -> dict[_Key, Vector]:
+        with self._lock:
+            self._misses += len(keys)
+        landed = dict(zip(keys, await self._inner.embed(texts), strict=True))
+        with self._lock:
+            self._kept.update(landed)
+            while len(self._kept) > self._entries_max:
+                self._kept.popitem(last=False)
+        return landed
