@@ -7,6 +7,7 @@ import pwd
 from dataclasses import dataclass
 from typing import Any
 
+from mnemic.embedded.failure import RUN_AS
 from mnemic.errors import ConfigurationError
 
 DEFAULT_NAMES = ("mnemic", "nobody")
@@ -39,13 +40,13 @@ def server_account(run_as: str | None) -> Account:
         raise ConfigurationError(
             f"user id {os.geteuid()} has no name, and PostgreSQL's initdb wants one; add it to "
             "/etc/passwd or start as a user that has one",
-            field="MEM_EMBEDDED__RUN_AS",
+            field=RUN_AS,
         ) from None
     if run_as is not None and run_as != entry.pw_name:
         raise ConfigurationError(
-            f"MEM_EMBEDDED__RUN_AS is {run_as!r}, but only root can run the servers as another "
+            f"{RUN_AS} is {run_as!r}, but only root can run the servers as another "
             f"user; unset it or start as {run_as!r}",
-            field="MEM_EMBEDDED__RUN_AS",
+            field=RUN_AS,
         )
     return _account(entry, switched=False)
 
@@ -58,17 +59,17 @@ def _account_for_root(run_as: str | None) -> Account:
             continue
         if entry.pw_uid == 0:
             raise ConfigurationError(
-                f"MEM_EMBEDDED__RUN_AS is {name!r}, but PostgreSQL refuses to run as root; name "
+                f"{RUN_AS} is {name!r}, but PostgreSQL refuses to run as root; name "
                 "an unprivileged system user",
-                field="MEM_EMBEDDED__RUN_AS",
+                field=RUN_AS,
             )
         return _account(entry, switched=True)
     missing = repr(run_as) if run_as is not None else "'mnemic' or 'nobody'"
     raise ConfigurationError(
         f"PostgreSQL refuses to run as root, and there is no system user {missing}; make one "
-        "(useradd --system mnemic) and name it in MEM_EMBEDDED__RUN_AS, or start as an "
+        f"(useradd --system mnemic) and name it in {RUN_AS}, or start as an "
         "ordinary user",
-        field="MEM_EMBEDDED__RUN_AS",
+        field=RUN_AS,
     )
 
 

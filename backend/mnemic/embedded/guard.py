@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+STATE_FORMAT = 1
 TICK_SECONDS = 0.2
 CRASHES_MAX = 6
 CRASH_WINDOW_SECONDS = 60.0
@@ -53,8 +54,7 @@ class Refused(Exception):
 def try_lock(path: str | Path, *, shared: bool = False) -> int | None:
     """A new descriptor that holds the flock of `path`, or None while others hold it.
 
-    Closing the last copy of the descriptor releases the lock; nobody calls LOCK_UN, for that
-    would take it from every fork that shares it.
+    The lock ends when the last copy of the descriptor, also in forked children, is closed.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
@@ -68,6 +68,12 @@ def try_lock(path: str | Path, *, shared: bool = False) -> int | None:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def release(descriptor: int) -> None:
+    """The lock is free at once, even while a child that was forked meanwhile has a copy."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -144,6 +150,7 @@ class Server:
     death_signal: int
     stop: list[tuple[int, float]]
     process: subprocess.Popen[bytes] | None = None
+    log_since: int = 0
     restarts: int = 0
     crashes: list[float] = field(default_factory=list)
     due_at: float = 0.0
@@ -159,13 +166,13 @@ class Guard:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._pid = os.getpid()
         self._kept: list[int] = []  # locks that are held until this process is gone
-        self._logs_checked_at = 0.0
+        self._logs_checked_at = -LOG_CHECK_SECONDS
         self._identity = self._identify()
 
     def run(self) -> None:
         """Serve until the last user, the data folder or the hope to restart is gone."""
-        self._write_state("starting")
         try:
+            self._write_state("starting")
             self._make_cluster()
             for server in self._servers:
                 self._spawn(server, LEFTOVER_STEPS)
@@ -181,8 +188,9 @@ class Guard:
 
     def _fail(self, text: str, name: str) -> None:
         print(f"{time.strftime('%FT%TZ', time.gmtime())} failed: {text}", flush=True)  # noqa: T201 - this process's log
+        since = next((s.log_since for s in self._servers if s.name == name), 0)
         self._stop_all()
-        self._write_state("failed", failure={"text": text, "server": name})
+        self._write_state("failed", failure={"text": text, "server": name, "since": since})
 
     def _supervise(self) -> None:
         while not self._is_over():
@@ -247,6 +255,7 @@ class Guard:
     def _popen(self, argv: list[str], server: Server, lock: int) -> subprocess.Popen[bytes]:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         log = os.open(server.log, flags, 0o600)
+        server.log_since = os.fstat(log).st_size
         try:
             return subprocess.Popen(  # noqa: S603 - the plan's program, no shell
                 argv,
@@ -310,6 +319,8 @@ class Guard:
             self._signal(server, server.stop[0][0])
         for server in running:
             self._await_end(server)
+        with contextlib.suppress(OSError):
+            Path(self._plan["state"]["sockets"]).rmdir()  # made again by the next start
 
     def _signal(self, server: Server, number: int) -> None:
         if server.process is not None:
@@ -337,7 +348,7 @@ class Guard:
                     shutil.copyfile(server.log, f"{server.log}.1")
                     os.truncate(server.log, 0)  # the servers append: they go on at its start
 
-    def _write_state(self, phase: str, failure: dict[str, str] | None = None) -> None:
+    def _write_state(self, phase: str, failure: dict[str, Any] | None = None) -> None:
         state = {
             **self._plan["state"],
             "phase": phase,
@@ -346,8 +357,12 @@ class Guard:
             "pids": {s.name: s.process.pid for s in self._servers if s.process is not None},
             "restarts": {s.name: s.restarts for s in self._servers},
         }
-        with contextlib.suppress(OSError):  # full or removed: the servers matter more
+        try:
             write_atomically(self._folder / "state.json", json.dumps(state, indent=1))
+        except OSError:
+            if phase == "starting":
+                raise
+            # The disk is full or the folder removed: the servers matter more.
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Where the files of a data folder are, and whether they may be trusted.
+"""Where the files of a data folder are.
 
     data folder/           ours alone: locks, state.json, logs
     └── servers/           belongs to the user that runs the servers
@@ -6,29 +6,41 @@
         ├── valkey/        the append-only file
         └── run/           the sockets, unless the path is too long for one
 
-No folder that exists already is changed in mode or owner.
+When root starts servers whose user cannot reach the data folder (it is below a closed home,
+say), `servers/` is a folder below `/var/lib/mnemic` instead, and `DATA-IS-ELSEWHERE.txt` says so.
+The choice is made once: data never stay behind because a mode somewhere has changed.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
-import stat
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from mnemic.embedded import reach
 from mnemic.embedded.account import Account
-from mnemic.errors import ConfigurationError, ServerUnavailable
+from mnemic.embedded.failure import DATA_DIR, RUN_AS, unusable
+from mnemic.embedded.folders import (
+    PASSABLE,
+    PRIVATE,
+    check_owned,
+    make_folders,
+    make_owned_folder,
+)
+from mnemic.embedded.guard import write_atomically
+from mnemic.embedded.interpreter import script
+from mnemic.errors import ConfigurationError
 
-SETTING = "MEM_EMBEDDED__DATA_DIR"
-# sun_path holds 108 bytes with its NUL; the longest name in the folder is `.s.PGSQL.5432.lock`.
-_SOCKET_FOLDER_BYTES_MAX = 108 - len("/.s.PGSQL.5432.lock") - 1
-# PostgreSQL reads a comma-separated list of folders, so other characters would need quoting.
+STATE_ROOT = Path("/var/lib/mnemic")
+POINTER = "DATA-IS-ELSEWHERE.txt"
+# sun_path holds 108 bytes with its NUL.
+_SOCKET_FOLDER_BYTES_MAX = 108 - 1 - len("/.s.PGSQL.5432")
+# PostgreSQL reads a comma-separated list of folders, in which other characters need quoting.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._/+@=-]+")
-_SHORT_ROOT = Path("/tmp")  # noqa: S108 - owner and mode of what is made below it are checked
-_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_SHORT_ROOT = Path("/tmp")  # noqa: S108 - owner and mode of what is made there are checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,105 +65,125 @@ class Layout:
 def open_folder(data_dir: Path, account: Account) -> Path:
     """The data folder, made when missing: absolute, no symlink, ours, not writable by others."""
     given = data_dir.expanduser().absolute()
-    if not given.name or given.name == "..":
-        raise ConfigurationError(f"{SETTING} is {data_dir}; name a folder", field=SETTING)
+    if given.name in {"", ".."}:
+        raise ConfigurationError(f"{DATA_DIR} is {data_dir}; name a folder", field=DATA_DIR)
     folder = Path(os.path.realpath(given.parent)) / given.name
     try:
-        # The servers' user must be able to pass through what root makes for it.
-        _make_folders(folder, 0o711 if account.switched else 0o700)
-        status = folder.lstat()
+        make_folders(folder, PASSABLE if account.switched else PRIVATE)
+        check_owned(folder, os.geteuid())
     except OSError as error:
-        raise _unusable(folder, error) from error
-    check_owned(folder, status, os.geteuid(), SETTING)
+        raise unusable(folder, error) from error
     return folder
 
 
-def check_owned(folder: Path, status: os.stat_result, uid: int, setting: str) -> None:
-    """Raises ConfigurationError unless `folder` is a real folder of `uid`, closed to others."""
-    if stat.S_ISLNK(status.st_mode):
-        raise ConfigurationError(
-            f"{folder} is a symbolic link; name the folder it points to "
-            f"({os.path.realpath(folder)}) in {setting}",
-            field=setting,
-        )
-    if not stat.S_ISDIR(status.st_mode):
-        raise ConfigurationError(
-            f"{folder} is not a folder; remove it or name another place in {setting}",
-            field=setting,
-        )
-    if status.st_uid != uid:
-        raise ConfigurationError(
-            f"{folder} belongs to user id {status.st_uid}, not to {uid}; start as its owner or "
-            f"name another folder in {setting}",
-            field=setting,
-        )
-    if status.st_mode & _WRITABLE_BY_OTHERS:
-        raise ConfigurationError(
-            f"{folder} can be written by other users (mode {stat.S_IMODE(status.st_mode):03o}); "
-            f"close it (chmod go-w {folder}) or name another folder in {setting}",
-            field=setting,
-        )
-
-
-def _make_folders(folder: Path, mode: int) -> None:
-    if folder.is_dir() or folder.is_symlink():
-        return
-    if not folder.parent.is_dir():
-        _make_folders(folder.parent, mode)
-    make_folder(folder, mode)
-
-
-def make_folder(folder: Path, mode: int = 0o700, account: Account | None = None) -> bool:
-    """`folder` exists; True when it was made now: with exactly `mode`, owned by `account`."""
-    try:
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        return False
-    if mode != 0o700:  # noqa: PLR2004 - what mkdir gave
-        folder.chmod(mode)
-    if account is not None and account.switched:
-        os.chown(folder, account.uid, account.gid, follow_symlinks=False)
-    return True
-
-
-def _unusable(folder: Path, error: OSError) -> ConfigurationError | ServerUnavailable:
-    text = f"{folder} cannot be used: {error.strerror}; "
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return ServerUnavailable(
-            f"{text}free some space or name a folder on another disk in {SETTING}", field=SETTING
-        )
-    return ConfigurationError(
-        f"{text}name a folder that this user can write in {SETTING}", field=SETTING
-    )
-
-
 def lay_out(folder: Path, account: Account) -> Layout:
-    """The folders below `folder`, made when missing. The caller holds `start.lock`."""
-    home = folder / "servers"
+    """The folders of `folder`, made when missing. The caller holds the start lock."""
+    home = _home(folder, account)
     try:
-        make_folder(home, account=account)
-        check_owned(home, home.lstat(), account.uid, SETTING)
-        make_folder(home / "valkey", account=account)
+        make_owned_folder(home, account)
+        check_owned(home, account.uid)
+        make_owned_folder(home / "valkey", account)
         return Layout(folder=folder, home=home, sockets=_socket_folder(home, account))
     except OSError as error:
-        raise _unusable(home, error) from error
+        raise unusable(home, error) from error
+
+
+def home_of(folder: Path) -> Path:
+    """Where the servers' files of a data folder that was laid out are."""
+    pointer = folder / POINTER
+    return _pointed_at(pointer) if pointer.exists() else folder / "servers"
+
+
+def open_state_root(account: Account) -> Path:
+    """The folder for what the servers' user cannot reach elsewhere; made when missing."""
+    try:
+        make_folders(STATE_ROOT, PASSABLE)
+        check_owned(STATE_ROOT, 0, others=(account.uid,))
+    except OSError as error:
+        raise unusable(STATE_ROOT, error) from error
+    if not _can_enter(STATE_ROOT, account):
+        raise ConfigurationError(
+            f"user {account.name!r} cannot enter {STATE_ROOT}; open it (chmod o+x {STATE_ROOT}), "
+            f"or name a folder that user can reach in {DATA_DIR}",
+            field=DATA_DIR,
+        )
+    return STATE_ROOT
+
+
+def _home(folder: Path, account: Account) -> Path:
+    pointer, inside = folder / POINTER, folder / "servers"
+    if pointer.exists():
+        return _elsewhere(folder, account)
+    if not account.switched:
+        return inside
+    reachable = _can_enter(folder, account)
+    if inside.exists() and not reachable:
+        raise ConfigurationError(
+            f"user {account.name!r}, which runs the servers, can no longer reach {inside}; open "
+            f"the folders above it (chmod o+x), or move the data folder and name it in {DATA_DIR}",
+            field=DATA_DIR,
+        )
+    return inside if reachable else _elsewhere(folder, account)
+
+
+def _elsewhere(folder: Path, account: Account) -> Path:
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
+    home = open_state_root(account) / digest
+    pointer = folder / POINTER
+    if not pointer.exists():
+        if home.exists():
+            raise ConfigurationError(
+                f"{home} holds the data of an earlier {folder}, which was removed; remove {home} "
+                f"as well to begin anew, or write its path into {pointer} to have them back"
+            )
+        write_atomically(
+            pointer,
+            f"{home}\n\nThe data of this folder are in the folder above: user {account.name!r}, "
+            f"which runs the servers, cannot reach this one.\nRemove both together.\n",
+        )
+    elif (told := _pointed_at(pointer)) != home:
+        raise ConfigurationError(
+            f"{pointer} says that the data are in {told}, which was made for another path than "
+            f"{folder}; move the folder back, or rename {told} to {home} and correct the text"
+        )
+    elif not home.exists() and (folder / "state.json").exists():
+        raise ConfigurationError(
+            f"{pointer} says that the data are in {home}, which is gone; restore it, or remove "
+            f"{folder} to begin anew"
+        )
+    return home
+
+
+def _pointed_at(pointer: Path) -> Path:
+    return Path(pointer.read_text(encoding="utf-8", errors="surrogateescape").partition("\n")[0])
+
+
+def _can_enter(folder: Path, account: Account) -> bool:
+    if not account.switched:
+        return os.access(folder, os.X_OK)
+    groups = ",".join(map(str, account.groups))
+    ran = subprocess.run(  # noqa: S603 - this interpreter, no shell
+        [*script(reach.__file__), str(account.uid), str(account.gid), groups, str(folder)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        cwd="/",
+        check=False,
+    )
+    if ran.returncode not in {0, reach.CANNOT_ENTER}:
+        raise ConfigurationError(
+            f"root cannot become user {account.name!r} here ({ran.stderr.decode().strip()[-200:]})"
+            f"; start as an ordinary user, or name another in {RUN_AS}",
+            field=RUN_AS,
+        )
+    return ran.returncode == 0
 
 
 def _socket_folder(home: Path, account: Account) -> Path:
-    inside = home / "run"
-    if _fits(inside):
-        chosen = inside
-    else:
+    chosen = home / "run"
+    text = os.fsencode(chosen)
+    if len(text) > _SOCKET_FOLDER_BYTES_MAX or not _PLAIN_PATH.fullmatch(str(chosen)):
         digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
         chosen = _SHORT_ROOT / f"mnemic-{account.uid}-{digest}"
-    make_folder(chosen, account=account)
-    check_owned(chosen, chosen.lstat(), account.uid, SETTING)
+    make_owned_folder(chosen, account)
+    check_owned(chosen, account.uid)
     return chosen
-
-
-def _fits(folder: Path) -> bool:
-    text = str(folder)
-    return (
-        len(os.fsencode(text)) <= _SOCKET_FOLDER_BYTES_MAX
-        and _PLAIN_PATH.fullmatch(text) is not None
-    )

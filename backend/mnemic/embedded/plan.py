@@ -7,6 +7,7 @@ from typing import Any
 
 from mnemic.embedded.account import Account
 from mnemic.embedded.binaries import Binaries, Versions
+from mnemic.embedded.guard import STATE_FORMAT
 from mnemic.embedded.layout import Layout
 
 POSTGRES_SOCKET = ".s.PGSQL.5432"
@@ -92,7 +93,7 @@ def make_plan(
         "cluster": {"path": str(layout.cluster), "argv": [*initdb, "-D"]},
         "servers": [_postgres(layout, binaries, durable), _valkey(layout, binaries, durable)],
         "state": {
-            "format": 1,
+            "format": STATE_FORMAT,
             "instance": instance,
             "durable": durable,
             "account": account.name,

@@ -2,39 +2,40 @@
 
 Users of a data folder hold its `users.lock` shared for as long as they live, so that a killed
 program is a user less without anybody noticing it. The first one starts the guard, which
-starts the servers, and stops them when it can take that lock alone. `start.lock` orders those
-who start and the guard that is about to stop.
+starts the servers, and stops them when it can take that lock alone.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import shutil
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
-from mnemic.embedded import guard
 from mnemic.embedded.account import server_account
-from mnemic.embedded.binaries import find_binaries, read_versions
-from mnemic.embedded.layout import lay_out, open_folder
-from mnemic.embedded.plan import POSTGRES_SOCKET, VALKEY_SOCKET, make_plan
+from mnemic.embedded.control import (
+    POLL_SECONDS,
+    USERS,
+    guard_lives,
+    is_unused,
+    read_state,
+    start_lock,
+    stops_now,
+)
+from mnemic.embedded.failure import server_failed, tail, unusable
+from mnemic.embedded.guard import release, try_lock
+from mnemic.embedded.launch import launch
+from mnemic.embedded.layout import home_of, open_folder
+from mnemic.embedded.plan import POSTGRES_SOCKET, VALKEY_SOCKET
 from mnemic.embedded.probe import postgres_answers, valkey_answers
 from mnemic.errors import ConfigurationError, ServerUnavailable
 from mnemic.settings import EmbeddedSettings
 
-_POLL_SECONDS = 0.01
 _STOP_TIMEOUT_SECONDS = 60.0
-_LOG_TAIL_LINES = 12
 
 
 class EmbeddedServers:
@@ -45,6 +46,7 @@ class EmbeddedServers:
 
     def __init__(self, folder: Path, state: dict[str, Any], user: int) -> None:
         self._folder = folder
+        self._durable = bool(state["durable"])
         self._sockets = str(state["sockets"])
         self._user: int | None = user
         self._closing = threading.Lock()
@@ -70,7 +72,7 @@ class EmbeddedServers:
 
     @property
     def redis_url(self) -> str:
-        """`unix:///…/valkey.sock`, as redis-py and Celery's client read it."""
+        """`unix:///…/valkey.sock`, as redis-py reads it."""
         return f"unix://{quote(self._sockets)}/{VALKEY_SOCKET}"
 
     @property
@@ -81,7 +83,7 @@ class EmbeddedServers:
     @property
     def restarts(self) -> dict[str, int]:
         """How often `postgres` and `valkey` were started again after they had been killed."""
-        return dict(_read_state(self._folder).get("restarts", {}))
+        return dict(read_state(self._folder).get("restarts", {}))
 
     def postgres_url(self, user: str = "postgres", database: str = "postgres") -> str:
         """`postgresql://user@/database?host=/socket/folder`; the socket asks for no password."""
@@ -94,10 +96,27 @@ class EmbeddedServers:
             user, self._user = self._user, None
         if user is None:
             return
-        os.close(user)
+        os.close(user)  # no LOCK_UN: a parent or child may share this use
         deadline = time.monotonic() + _STOP_TIMEOUT_SECONDS
-        while time.monotonic() < deadline and _stops_now(self._folder):
-            time.sleep(_POLL_SECONDS)
+        while time.monotonic() < deadline and stops_now(self._folder):
+            time.sleep(POLL_SECONDS)
+
+    def discard(self) -> None:
+        """Closed; when it was the last use, the data of this throwaway cluster are gone as well.
+
+        The data folder stays, empty but for its logs and locks. Raises ConfigurationError for
+        servers that were started with `durable=True`: whoever wants those gone removes them.
+        """
+        if self._durable:
+            raise ConfigurationError(
+                f"the servers of {self._folder} were started with durable=True; close them and "
+                f"remove {home_of(self._folder)} by hand"
+            )
+        self.close()
+        with start_lock(self._folder, time.monotonic() + _STOP_TIMEOUT_SECONDS):
+            if is_unused(self._folder) and not guard_lives(self._folder):
+                shutil.rmtree(home_of(self._folder), ignore_errors=True)
+                (self._folder / "state.json").unlink(missing_ok=True)
 
 
 def start(settings: EmbeddedSettings, *, durable: bool = True) -> EmbeddedServers:
@@ -110,27 +129,32 @@ def start(settings: EmbeddedSettings, *, durable: bool = True) -> EmbeddedServer
     account = server_account(settings.run_as)
     folder = open_folder(settings.data_dir, account)
     while True:
-        with _start_lock(folder, deadline):
-            user = guard.try_lock(folder / "users.lock", shared=True)
-            if user is None:  # only ever taken alone under the start lock
-                raise ServerUnavailable(
-                    f"users.lock of {folder} is held by a program that is none of ours; stop it"
-                )
-            try:
-                if not _guard_lives(folder):
-                    _start_guard(folder, settings, durable=durable, deadline=deadline)
-                state = _read_state(folder)
-                _check_durable(folder, state, durable=durable)
-            except BaseException:
-                os.close(user)
-                raise
+        user = None
         try:
+            with start_lock(folder, deadline):
+                user = _join(folder)
+                if not guard_lives(folder):
+                    launch(folder, account, durable=durable, deadline=deadline)
+                state = read_state(folder)
+            _check_durable(folder, state, durable=durable)
             if _answered(folder, state["instance"], deadline):
                 return EmbeddedServers(folder, state, user)
-        except BaseException:
-            os.close(user)
+        except BaseException as error:
+            if user is not None:
+                release(user)
+            if isinstance(error, OSError):
+                raise unusable(folder, error) from error
             raise
-        os.close(user)  # that guard is gone; look again
+        release(user)  # that guard has gone meanwhile; look again
+
+
+def _join(folder: Path) -> int:
+    user = try_lock(folder / USERS, shared=True)
+    if user is None:  # taken alone only by those who hold the start lock, as we do
+        raise ServerUnavailable(
+            f"{folder / USERS} is locked by a program that is none of ours; end that program"
+        )
+    return user
 
 
 def _check_durable(folder: Path, state: dict[str, Any], *, durable: bool) -> None:
@@ -141,129 +165,30 @@ def _check_durable(folder: Path, state: dict[str, Any], *, durable: bool) -> Non
         )
 
 
-@contextmanager
-def _start_lock(folder: Path, deadline: float) -> Iterator[None]:
-    while (lock := guard.try_lock(folder / "start.lock")) is None:
-        if time.monotonic() > deadline:
-            raise ServerUnavailable(
-                f"another program has been starting or stopping the servers of {folder} for too "
-                "long; look into guard.log there, or raise MEM_EMBEDDED__START_TIMEOUT_SECONDS"
-            )
-        time.sleep(_POLL_SECONDS)
-    try:
-        yield
-    finally:
-        os.close(lock)
-
-
-def _guard_lives(folder: Path) -> bool:
-    lock = guard.try_lock(folder / "guard.lock")
-    if lock is None:
-        return True
-    os.close(lock)
-    return False
-
-
-def _stops_now(folder: Path) -> bool:
-    """True while a guard lives that nobody uses: it is about to stop, or stopping."""
-    try:
-        if not _guard_lives(folder):
-            return False
-        starting = guard.try_lock(folder / "start.lock")
-        if starting is None:
-            return True  # the guard is stopping, or somebody starts: soon we know
-        users = guard.try_lock(folder / "users.lock")
-        if users is not None:
-            os.close(users)
-        os.close(starting)
-    except FileNotFoundError:
-        return False
-    return users is not None
-
-
-def _read_state(folder: Path) -> dict[str, Any]:
-    try:
-        state: dict[str, Any] = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    return state
-
-
-def _start_guard(
-    folder: Path, settings: EmbeddedSettings, *, durable: bool, deadline: float
-) -> None:
-    account = server_account(settings.run_as)
-    binaries = find_binaries()
-    plan = make_plan(
-        lay_out(folder, account),
-        binaries=binaries,
-        versions=read_versions(binaries, account),
-        account=account,
-        durable=durable,
-        instance=secrets.token_hex(8),
-        timeout_seconds=settings.start_timeout_seconds,
-    )
-    with (folder / "guard.log").open("ab") as log:
-        subprocess.run(  # noqa: S603 - this interpreter, no shell
-            [_python(), "-I", guard.__file__, str(folder)],
-            input=json.dumps(plan).encode(),
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            start_new_session=True,
-            check=False,
-        )
-    while _read_state(folder).get("instance") != plan["state"]["instance"]:
-        if time.monotonic() > deadline or not _guard_lives(folder):
-            raise ServerUnavailable(
-                f"the guard of {folder} does not start; its log ends:\n{_tail(folder, 'guard')}"
-            )
-        time.sleep(_POLL_SECONDS)
-
-
-def _python() -> str:
-    """The interpreter; where Python is embedded, sys.executable is another program."""
-    if Path(sys.executable or "").name.startswith("python"):
-        return sys.executable
-    return shutil.which("python3", path=f"{sys.prefix}/bin") or "python3"
-
-
 def _answered(folder: Path, instance: str, deadline: float) -> bool:
     """True once both servers answer; False when their guard is gone and another may come."""
     while True:
-        state = _read_state(folder)
+        lives = guard_lives(folder)  # asked first: what the state says after its end is final
+        state = read_state(folder)
         if state.get("instance") != instance:
             return False
         if state["phase"] == "failed":
-            raise _failed(folder, state["failure"])
-        if state["phase"] == "running":
-            sockets = state["sockets"]
-            if postgres_answers(f"{sockets}/{POSTGRES_SOCKET}") and valkey_answers(
-                f"{sockets}/{VALKEY_SOCKET}"
-            ):
-                return True
-        if not _guard_lives(folder):
-            return False
+            failure = state["failure"]
+            raise server_failed(folder, failure["server"], failure["text"], since=failure["since"])
+        if state["phase"] == "running" and _answer(state["sockets"]):
+            return True
         if time.monotonic() > deadline:
             raise ServerUnavailable(
                 f"the servers of {folder} do not answer in time; PostgreSQL's log ends:\n"
-                f"{_tail(folder, 'postgres')}\nValkey's log ends:\n{_tail(folder, 'valkey')}\n"
+                f"{tail(folder, 'postgres')}\nValkey's log ends:\n{tail(folder, 'valkey')}\n"
                 "raise MEM_EMBEDDED__START_TIMEOUT_SECONDS if they only need longer"
             )
-        time.sleep(_POLL_SECONDS)
+        if not lives:
+            return False
+        time.sleep(POLL_SECONDS)
 
 
-def _failed(folder: Path, failure: dict[str, str]) -> ServerUnavailable:
-    name = failure["server"]
-    return ServerUnavailable(
-        f"the embedded {name} of {folder} failed: {failure['text']}; its log ends:\n"
-        f"{_tail(folder, name)}"
+def _answer(sockets: str) -> bool:
+    return postgres_answers(f"{sockets}/{POSTGRES_SOCKET}") and valkey_answers(
+        f"{sockets}/{VALKEY_SOCKET}"
     )
-
-
-def _tail(folder: Path, name: str) -> str:
-    try:
-        text = (folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return "(nothing)"
-    return "\n".join(text.splitlines()[-_LOG_TAIL_LINES:])
