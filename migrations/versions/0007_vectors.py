@@ -1,0 +1,146 @@
+"""Embeddings, partitioned by tenant from the start.
+
+New tables only: nothing that serves reads them. Every table has its DEFAULT partition, which all
+tenants share until one is moved to a partition of its own.
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+VECTOR_TABLES = ("turn_vectors", "episode_vectors", "fact_vectors", "procedure_vectors")
+
+UPGRADE = (
+    """
+    CREATE TABLE mnemic.turn_vectors (
+      tenant_id uuid NOT NULL,
+      model_id smallint NOT NULL,
+      scope_id uuid NOT NULL,
+      memory_id uuid NOT NULL,
+      actor_id uuid NOT NULL,
+      embedding halfvec NOT NULL,
+      CONSTRAINT turn_vectors_pkey PRIMARY KEY (tenant_id, model_id, memory_id),
+      CONSTRAINT turn_vectors_model_id_fkey FOREIGN KEY (model_id)
+        REFERENCES mnemic.embedding_models (id),
+      CONSTRAINT turn_vectors_memory_id_fkey FOREIGN KEY (tenant_id, memory_id)
+        REFERENCES mnemic.turns (tenant_id, id) ON DELETE CASCADE
+    ) PARTITION BY LIST (tenant_id)
+    """,
+    """
+    CREATE INDEX turn_vectors_exact_idx
+      ON mnemic.turn_vectors (tenant_id, model_id, scope_id, actor_id)
+      INCLUDE (memory_id, embedding)
+    """,
+    """
+    CREATE TABLE mnemic.episode_vectors (
+      tenant_id uuid NOT NULL,
+      model_id smallint NOT NULL,
+      scope_id uuid NOT NULL,
+      memory_id uuid NOT NULL,
+      embedding halfvec NOT NULL,
+      CONSTRAINT episode_vectors_pkey PRIMARY KEY (tenant_id, model_id, memory_id),
+      CONSTRAINT episode_vectors_model_id_fkey FOREIGN KEY (model_id)
+        REFERENCES mnemic.embedding_models (id),
+      CONSTRAINT episode_vectors_memory_id_fkey FOREIGN KEY (tenant_id, memory_id)
+        REFERENCES mnemic.episodes (tenant_id, id) ON DELETE CASCADE
+    ) PARTITION BY LIST (tenant_id)
+    """,
+    """
+    CREATE INDEX episode_vectors_exact_idx
+      ON mnemic.episode_vectors (tenant_id, model_id, scope_id)
+      INCLUDE (memory_id, embedding)
+    """,
+    """
+    CREATE TABLE mnemic.fact_vectors (
+      tenant_id uuid NOT NULL,
+      model_id smallint NOT NULL,
+      scope_id uuid NOT NULL,
+      memory_id uuid NOT NULL,
+      embedding halfvec NOT NULL,
+      CONSTRAINT fact_vectors_pkey PRIMARY KEY (tenant_id, model_id, memory_id),
+      CONSTRAINT fact_vectors_model_id_fkey FOREIGN KEY (model_id)
+        REFERENCES mnemic.embedding_models (id),
+      CONSTRAINT fact_vectors_memory_id_fkey FOREIGN KEY (tenant_id, memory_id)
+        REFERENCES mnemic.facts (tenant_id, id) ON DELETE CASCADE
+    ) PARTITION BY LIST (tenant_id)
+    """,
+    """
+    CREATE INDEX fact_vectors_exact_idx
+      ON mnemic.fact_vectors (tenant_id, model_id, scope_id)
+      INCLUDE (memory_id, embedding)
+    """,
+    """
+    CREATE TABLE mnemic.procedure_vectors (
+      tenant_id uuid NOT NULL,
+      model_id smallint NOT NULL,
+      scope_id uuid NOT NULL,
+      memory_id uuid NOT NULL,
+      embedding halfvec NOT NULL,
+      CONSTRAINT procedure_vectors_pkey PRIMARY KEY (tenant_id, model_id, memory_id),
+      CONSTRAINT procedure_vectors_model_id_fkey FOREIGN KEY (model_id)
+        REFERENCES mnemic.embedding_models (id),
+      CONSTRAINT procedure_vectors_memory_id_fkey FOREIGN KEY (tenant_id, memory_id)
+        REFERENCES mnemic.procedures (tenant_id, id) ON DELETE CASCADE
+    ) PARTITION BY LIST (tenant_id)
+    """,
+    """
+    CREATE INDEX procedure_vectors_exact_idx
+      ON mnemic.procedure_vectors (tenant_id, model_id, scope_id)
+      INCLUDE (memory_id, embedding)
+    """,
+    """
+    CREATE TABLE mnemic.promoted_indexes (
+      tenant_id uuid NOT NULL,
+      table_name text NOT NULL,
+      model_id smallint NOT NULL,
+      index_name text NOT NULL,
+      state text NOT NULL,
+      valid_since timestamptz,
+      recorded_at timestamptz NOT NULL DEFAULT now(),
+      CONSTRAINT promoted_indexes_pkey PRIMARY KEY (tenant_id, table_name, model_id),
+      CONSTRAINT promoted_indexes_model_id_fkey FOREIGN KEY (model_id)
+        REFERENCES mnemic.embedding_models (id),
+      CONSTRAINT promoted_indexes_state_check CHECK (state IN ('building', 'valid', 'dropping')),
+      CONSTRAINT promoted_indexes_table_name_bytes_check CHECK (octet_length(table_name) <= 512)
+    )
+    """,
+)
+DOWNGRADE = (
+    "DROP TABLE mnemic.promoted_indexes",
+    "DROP TABLE mnemic.procedure_vectors",
+    "DROP TABLE mnemic.fact_vectors",
+    "DROP TABLE mnemic.episode_vectors",
+    "DROP TABLE mnemic.turn_vectors",
+)
+
+
+# PLAIN: never compressed or moved out of line, so the covering index holds the value itself and an
+# exact scan of a long vector reads no TOAST. Partitions inherit the storage of their table.
+# Index-only scans need the visibility map: vacuum after 2 % of change, and of mere inserts.
+PARTITION = (
+    "ALTER TABLE mnemic.{table} ALTER COLUMN embedding SET STORAGE PLAIN",
+    """
+    CREATE TABLE mnemic.{table}_default PARTITION OF mnemic.{table} DEFAULT
+      WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)
+    """,
+)
+
+
+def upgrade() -> None:
+    """The tables exist, behind no wall yet; nobody but their owner has rights on them."""
+    for statement in UPGRADE:
+        op.execute(statement)
+    for table in VECTOR_TABLES:
+        for statement in PARTITION:
+            op.execute(statement.format(table=table))
+
+
+def downgrade() -> None:
+    """They are gone, and their rows with them."""
+    for statement in DOWNGRADE:
+        op.execute(statement)
