@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 __all__ = ["Durability", "Receipt", "VectorState"]
@@ -27,7 +28,10 @@ class VectorState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """An acknowledged write. `created` is false when it only repeated what was known."""
+    """An acknowledged write. `created` is false when it only repeated what was known.
+
+    `also` names what the same call wrote beside `id`.
+    """
 
     id: UUID
     kind: str
@@ -35,4 +39,29 @@ class Receipt:
     durability: Durability
     vector: VectorState
     created: bool = True
-    key: str | None = None
+    also: tuple[UUID, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The receipt as JSON values."""
+        return {
+            "id": str(self.id),
+            "kind": self.kind,
+            "version": self.version,
+            "durability": self.durability.value,
+            "vector": self.vector.value,
+            "created": self.created,
+            "also": [str(one) for one in self.also],
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Receipt:
+        """The receipt that `to_json` gave."""
+        return cls(
+            id=UUID(values["id"]),
+            kind=values["kind"],
+            version=values["version"],
+            durability=Durability(values["durability"]),
+            vector=VectorState(values["vector"]),
+            created=values["created"],
+            also=tuple(UUID(one) for one in values["also"]),
+        )

@@ -1,0 +1,170 @@
+"""The front door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID
+
+from mnemic.errors import MnemicError
+from mnemic.model.context import Context
+from mnemic.model.fact import FactCreate
+from mnemic.model.recall import Recall
+from mnemic.model.receipt import Receipt
+from mnemic.model.scope import Scope
+from mnemic.service.context import context
+from mnemic.service.forget import Forgotten, forget
+from mnemic.service.recall import parse_query, recall
+from mnemic.service.remember import parse_memory, remember, store_facts
+from mnemic.service.tools import Tools
+from mnemic.settings import MemorySettings
+from mnemic.tier.maintenance import Maintenance
+from mnemic.tier.sessions import Sessions
+from mnemic.wiring import Wiring, embedded_settings
+
+__all__ = ["MemoryManager"]
+
+
+class MemoryManager:
+    """Memory for agents. Open it once a process and inject it.
+
+    ```python
+    async with MemoryManager.open() as memory:
+        await memory.remember("Deploys are frozen on Fridays", scope=Scope.user("u-17"))
+        found = await memory.recall("can I deploy today?", scope=Scope.user("u-17"))
+    ```
+
+    Every method is safe to call from many tasks at once. All of them raise `InvalidInput` for what
+    cannot be held (naming the field and the remedy) and `Unavailable`, which is safe to retry, when
+    a part that is needed is away.
+    """
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._opened: Tools | None = None
+
+    @classmethod
+    def open(cls, settings: MemorySettings | None = None) -> Self:
+        """A manager on the servers that `settings` names, or on embedded ones for what it does not.
+
+        Use it with `async with`, or call `start` and `close`.
+        """
+        return cls(Wiring(settings or MemorySettings()))
+
+    @classmethod
+    def embedded(cls, data_dir: Path | str) -> Self:
+        """A manager on embedded servers whose data lies in `data_dir`, whatever the environment."""
+        return cls(Wiring(embedded_settings(Path(data_dir))))
+
+    async def start(self) -> Self:
+        """The servers are reached, their schema fits, and memory is ready.
+
+        Raises `ConfigurationError` with the remedy if the role or the schema is not fit to serve,
+        `Unavailable` if a server is away.
+        """
+        self._opened = await self._wiring.open()
+        return self
+
+    async def close(self) -> None:
+        """Every connection is closed; embedded servers stop when their last user closes."""
+        self._opened = None
+        await self._wiring.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def _tools(self) -> Tools:
+        if self._opened is None:
+            raise MnemicError("The manager is not open; use `async with MemoryManager.open(…)`.")
+        return self._opened
+
+    async def remember(
+        self, content: str, *, scope: Scope, memory_type: str = "semantic", **given: Any
+    ) -> Receipt:
+        """The memory is committed in `scope`; the receipt says where and how safely.
+
+        `memory_type` is "semantic" (statements; equal knowledge reinforces), "episodic" (what
+        happened) or "procedural" (a name, then numbered or bulleted steps). Further keywords:
+        `importance` (0 to 1), `outcome`, `occurred_at` (with a zone), `metadata`, `tags`,
+        `trust`, `source` and `idempotency_key`: the same key with the same content gives the first
+        receipt again, with another content it raises `Conflict`.
+        """
+        memory = parse_memory(self._tools, content, memory_type, **given)
+        return await remember(self._tools, memory, scope=scope)
+
+    async def store_fact(self, fact: FactCreate, *, scope: Scope, **given: Any) -> Receipt:
+        """The statement is live in `scope`; an equal one is reinforced.
+
+        A new value of a single-valued predicate closes the old one. Takes `idempotency_key`.
+        """
+        content = fact.content or f"{fact.subject} {fact.predicate} {fact.object}"
+        memory = parse_memory(
+            self._tools, content, "semantic", trust=fact.trust, source=fact.source, **given
+        )
+        return await store_facts(self._tools, [fact], memory, scope=scope)
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        scope: Scope,
+        limit: int | None = None,
+        memory_types: Sequence[str] | None = None,
+        floor: float | None = None,
+    ) -> Recall:
+        """The memories visible from `scope` that answer `query`, best first, with reasons.
+
+        At most `limit` (default `recall.limit_default`, cut to `recall.limit_max` with a note);
+        of `memory_types` ("episodic", "semantic", "procedural"; all by default); none that scores
+        below `floor` (default `recall.score_floor`). `Recall.degraded` names what was not searched.
+        """
+        checked, notes = parse_query(
+            self._tools, query, limit=limit, memory_types=memory_types, floor=floor
+        )
+        return await recall(self._tools, checked, scope=scope, notes=notes)
+
+    async def context(self, query: str, *, scope: Scope, budget: int | None = None) -> Context:
+        """A prompt section about `query` of at most `budget` tokens (default 300), whole items.
+
+        It is data, never instructions: every item is quoted on a line of its own. When memory is
+        away or late it is empty and says why in `degraded`.
+        """
+        return await context(self._tools, query, scope=scope, budget=budget)
+
+    async def forget(
+        self, ids: Sequence[UUID], *, scope: Scope, reason: str | None = None
+    ) -> Forgotten:
+        """The memories of exactly these ids are gone, all or none.
+
+        Raises `NotFound` for an id that is not visible from `scope`, `Forbidden` for one that
+        stands in a wider scope.
+        """
+        return await forget(self._tools, ids, scope=scope, reason=reason)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Start, append, pause, resume, end."""
+        return Sessions(self._tools)
+
+    @cached_property
+    def maintenance(self) -> Maintenance:
+        """What the worker runs."""
+        return Maintenance(self._tools)
+
+    @property
+    def settings(self) -> MemorySettings:
+        """What was set."""
+        return self._wiring.settings
+

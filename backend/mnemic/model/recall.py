@@ -1,0 +1,133 @@
+"""What a recall answers: hits with their reasons, and what was missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from mnemic.model.episode import Episode
+from mnemic.model.fact import Fact
+from mnemic.model.procedure import Procedure
+from mnemic.model.ranking_values import Reasons
+from mnemic.model.trust import Trust
+from mnemic.model.turn import Turn
+
+__all__ = ["KINDS_BY_TYPE", "Hit", "MemoryItem", "Recall", "RecallQuery", "kinds_of"]
+
+MemoryItem = Turn | Episode | Fact | Procedure
+
+KINDS_BY_TYPE: dict[str, tuple[str, ...]] = {
+    "episodic": ("turn", "episode"),
+    "semantic": ("fact",),
+    "procedural": ("procedure",),
+}
+"""Which kinds of memory the memory types of the plan stand for."""
+
+
+def kinds_of(memory_types: tuple[str, ...]) -> tuple[str, ...]:
+    """The kinds of the types, each once, in a fixed order."""
+    return tuple(
+        kind for name, kinds in KINDS_BY_TYPE.items() if name in memory_types for kind in kinds
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallQuery:
+    """A question, checked."""
+
+    text: str
+    limit: int
+    kinds: tuple[str, ...]
+    floor: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A memory that may answer, on the fixed scale, with the parts of its score.
+
+    `near_place` and `words_place` are its places (from 1) among the nearest vectors and the best
+    words, if that arm found it.
+    """
+
+    kind: str
+    memory: MemoryItem
+    score: float
+    reasons: Reasons
+    near_place: int | None = None
+    words_place: int | None = None
+
+    @property
+    def id(self) -> UUID:
+        """The id of the memory."""
+        return self.memory.id
+
+    @property
+    def text(self) -> str:
+        """What to show of the memory."""
+        memory = self.memory
+        if isinstance(memory, Turn):
+            image = f" [image: {memory.caption}]" if memory.caption else ""
+            return f"{memory.actor}: {memory.text}{image}"
+        if isinstance(memory, Episode):
+            return f"{memory.title}: {memory.summary}"
+        if isinstance(memory, Fact):
+            return memory.content
+        return f"{memory.name}: {'; '.join(step.action for step in memory.steps)}"
+
+    @property
+    def trust(self) -> Trust:
+        """How far it may be believed."""
+        return self.memory.trust
+
+    @property
+    def source(self) -> str:
+        """Where it came from."""
+        return self.memory.source
+
+    @property
+    def occurred_at(self) -> datetime:
+        """When it happened; for knowledge, when it was last confirmed."""
+        memory = self.memory
+        if isinstance(memory, Fact):
+            return memory.last_reinforced
+        return memory.recorded_at if isinstance(memory, Procedure) else memory.occurred_at
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """The parts of the score that moved it, the strongest first, in words."""
+        reasons = self.reasons
+        parts = [
+            (reasons.cosine, f"meaning {reasons.cosine:.2f}"),
+            (reasons.lex, f"words {reasons.lex:.2f}"),
+            (reasons.neighbour + reasons.session, "what was said around it"),
+            (reasons.actor, "said by who was asked about"),
+            (reasons.name, "holds a name"),
+            (reasons.date, "from the date asked for"),
+            (reasons.when, "says when"),
+        ]
+        return tuple(word for value, word in sorted(parts, key=lambda p: -p[0]) if value > 0.005)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """The answer to a question.
+
+    `confidence` is the share of such answers whose question this memory can answer (0 to 1).
+    `degraded` names what could not be searched; `notes` says why fewer came back than asked for.
+    """
+
+    hits: tuple[Hit, ...]
+    confidence: float
+    low_confidence: bool
+    about_other_actor: bool
+    searched: int
+    limit: int
+    took: timedelta
+    degraded: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def returned(self) -> int:
+        """How many hits came back."""
+        return len(self.hits)

@@ -1,0 +1,212 @@
+"""Find the memories that answer a question, and say why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+from mnemic.errors import InvalidInput
+from mnemic.model.embedding import CosineScale, Vector
+from mnemic.model.normalise import checked_unit, clean_text
+from mnemic.model.ranking import (
+    about_other_actor,
+    above_floor,
+    confidence,
+    low_confidence,
+    match_stems,
+    score,
+)
+from mnemic.model.ranking_values import Candidate, QueryWords, Scored
+from mnemic.model.recall import KINDS_BY_TYPE, Hit, MemoryItem, Recall, RecallQuery, kinds_of
+from mnemic.model.scope import Scope
+from mnemic.service.parsing import checked_limit
+from mnemic.service.tools import Tools
+from mnemic.store.embedding_models import RegisteredModel
+from mnemic.store.retrieval import CandidateQuery, Found
+from mnemic.store.statistics import PENDING_MAX, ScopeStatistics
+from mnemic.store.turns import actor_id
+from mnemic.store.unit import Unit
+from mnemic.store.wording import query_of, tsquery_text, words_of
+
+__all__ = ["parse_query", "recall"]
+
+NO_MODEL = -1
+
+
+def parse_query(
+    tools: Tools,
+    text: str,
+    *,
+    limit: int | None,
+    memory_types: Sequence[str] | None,
+    floor: float | None,
+) -> tuple[RecallQuery, tuple[str, ...]]:
+    """The question, checked, with notes on what was capped. Raises `InvalidInput`."""
+    settings = tools.settings.recall
+    effective, capped = checked_limit(
+        limit, default=settings.limit_default, largest=settings.limit_max
+    )
+    names = tuple(KINDS_BY_TYPE) if memory_types is None else tuple(memory_types)
+    if unknown := [name for name in names if name not in KINDS_BY_TYPE]:
+        raise InvalidInput(
+            f"must be among {', '.join(KINDS_BY_TYPE)}, not {unknown[0]!r}", field="memory_types"
+        )
+    question = clean_text(text, field="query", chars_max=tools.settings.limits.query_chars_max)
+    query = RecallQuery(
+        text=question,
+        limit=effective,
+        kinds=kinds_of(names),
+        floor=settings.score_floor if floor is None else checked_unit(floor, field="floor"),
+    )
+    return query, (f"limit cut to {effective}, the largest",) if capped else ()
+
+
+async def recall(
+    tools: Tools, query: RecallQuery, *, scope: Scope, notes: tuple[str, ...] = ()
+) -> Recall:
+    """The best memories visible from `scope`, best first, at most `query.limit`.
+
+    Without the embedder it searches by words alone and says so in `degraded`. Nothing is written.
+    """
+    started = time.perf_counter()
+    words, statistics = await _read_question(tools, query, scope)
+    vector = await _query_vector(tools, words)
+    degraded = () if vector is not None else ("vectors: the embedder is unavailable",)
+    model = await tools.live_model() if vector is not None else None
+    arms = _arms(tools, words, statistics, vector, model, scope)
+
+    async def search(unit: Unit) -> list[Found]:
+        found: list[Found] = []
+        if "turn" in query.kinds:
+            found += await unit.retrieval.turns(scope, arms)
+        others = tuple(kind for kind in query.kinds if kind != "turn")
+        if others:
+            found += await unit.retrieval.others(scope, arms, others)
+        return found
+
+    found = await tools.transact(scope.tenant.id, search, read_only=True)
+    candidates = _rescaled([one.candidate for one in found], model)
+    scored = score(words, candidates, statistics.corpus, now=tools.now())
+    kept = above_floor(scored, floor=query.floor)[: query.limit]
+    memories = await tools.transact(
+        scope.tenant.id, lambda unit: _memories(unit, scope, kept), read_only=True
+    )
+    places = {one.candidate.id: one for one in found}
+    return Recall(
+        hits=tuple(_hit(one, memories, places) for one in kept if one.candidate.id in memories),
+        confidence=confidence(scored[0].score) if scored else 0.0,
+        low_confidence=low_confidence(scored, below=tools.settings.recall.low_confidence_below),
+        about_other_actor=about_other_actor(scored, words.named),
+        searched=statistics.corpus.documents,
+        limit=query.limit,
+        took=timedelta(seconds=time.perf_counter() - started),
+        degraded=degraded,
+        notes=notes + _shortfall(query, scored, kept, statistics),
+    )
+
+
+async def _read_question(
+    tools: Tools, query: RecallQuery, scope: Scope
+) -> tuple[QueryWords, ScopeStatistics]:
+    """The question's words without the names of those who speak in the visible scopes."""
+    terms = list(dict.fromkeys(words_of(query.text).stems))
+    statistics = await tools.transact(
+        scope.tenant.id, lambda unit: unit.statistics.read(scope, terms), read_only=True
+    )
+    words = query_of(
+        query.text, actors=statistics.actors, terms_max=tools.settings.limits.query_terms_max
+    )
+    return words, statistics
+
+
+async def _query_vector(tools: Tools, words: QueryWords) -> Vector | None:
+    vectors = await tools.vectors([words.embed_text])
+    return vectors[0] if vectors else None
+
+
+def _arms(
+    tools: Tools,
+    words: QueryWords,
+    statistics: ScopeStatistics,
+    vector: Vector | None,
+    model: RegisteredModel | None,
+    scope: Scope,
+) -> CandidateQuery:
+    settings = tools.settings.recall
+    rare = match_stems(
+        words.stems,
+        statistics.corpus.frequencies,
+        documents_max=settings.lexical_candidates_max,
+    )
+    return CandidateQuery(
+        vector=vector,
+        model=model.id if model else NO_MODEL,
+        match=tsquery_text(rare),
+        rank=tsquery_text(words.stems),
+        per_arm=settings.candidates_max,
+        around=settings.neighbours,
+        actor=actor_id(scope.tenant.id, words.named[0]) if words.named else None,
+    )
+
+
+def _rescaled(candidates: list[Candidate], model: RegisteredModel | None) -> list[Candidate]:
+    """Cosines of another model than the default one, on the scale that the weights are set on."""
+    if model is None or model.cosine_mean is None or model.cosine_deviation is None:
+        return candidates
+    scale = CosineScale(model.cosine_mean, model.cosine_deviation)
+    return [
+        one if one.cosine is None else replace(one, cosine=scale.apply(one.cosine))
+        for one in candidates
+    ]
+
+
+async def _memories(unit: Unit, scope: Scope, kept: Sequence[Scored]) -> dict[UUID, MemoryItem]:
+    """The rows of the hits, under row-level security; what was deleted meanwhile is missing."""
+    wanted: dict[str, list[UUID]] = {}
+    for one in kept:
+        wanted.setdefault(one.candidate.kind, []).append(one.candidate.id)
+    found: list[MemoryItem] = []
+    if ids := wanted.get("turn"):
+        found += await unit.turns.by_ids(scope, ids)
+    if ids := wanted.get("episode"):
+        found += await unit.episodes.by_ids(scope, ids)
+    if ids := wanted.get("fact"):
+        found += await unit.facts.by_ids(scope, ids)
+    if ids := wanted.get("procedure"):
+        found += await unit.procedures.by_ids(scope, ids)
+    return {memory.id: memory for memory in found}
+
+
+def _hit(one: Scored, memories: dict[UUID, MemoryItem], places: dict[UUID, Found]) -> Hit:
+    place = places[one.candidate.id]
+    return Hit(
+        kind=one.candidate.kind,
+        memory=memories[one.candidate.id],
+        score=one.score,
+        reasons=one.reasons,
+        near_place=place.near_place,
+        words_place=place.words_place,
+    )
+
+
+def _shortfall(
+    query: RecallQuery,
+    scored: Sequence[Scored],
+    kept: Sequence[Scored],
+    statistics: ScopeStatistics,
+) -> tuple[str, ...]:
+    notes = []
+    if len(kept) < query.limit:
+        below = len(scored) - len(kept)
+        if not statistics.corpus.documents:
+            notes.append("nothing is remembered in this scope yet")
+        elif not kept:
+            notes.append(f"nothing relevant: {below} candidates lie below {query.floor:.2f}")
+        else:
+            notes.append(f"{below} further candidates lie below {query.floor:.2f}")
+    if statistics.pending >= PENDING_MAX:
+        notes.append("word statistics are catching up")
+    return tuple(notes)

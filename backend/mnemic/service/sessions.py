@@ -1,0 +1,46 @@
+"""Start, pause and resume sessions."""
+
+from __future__ import annotations
+
+from mnemic.model.scope import Scope
+from mnemic.model.session import Session, SessionState
+from mnemic.service.parsing import session_scope
+from mnemic.service.tools import Tools
+from mnemic.store.unit import Unit
+
+__all__ = ["pause_session", "resume_session", "start_session"]
+
+
+async def start_session(tools: Tools, *, scope: Scope) -> Session:
+    """The session of `scope` is open; starting it again changes nothing.
+
+    Raises `Conflict` if it has ended.
+    """
+    session_scope(scope)
+    now = tools.now()
+
+    async def start(unit: Unit) -> Session:
+        await unit.scopes.ensure(scope)
+        return await unit.sessions.start(scope, at=now, now=now)
+
+    return await tools.transact(scope.tenant.id, start)
+
+
+async def pause_session(tools: Tools, *, scope: Scope) -> Session:
+    """The session rests. Raises `NotFound`, or `Conflict` if it has ended."""
+    return await _set_state(tools, scope, SessionState.PAUSED)
+
+
+async def resume_session(tools: Tools, *, scope: Scope) -> Session:
+    """The session is active again. Raises `NotFound`, or `Conflict` if it has ended."""
+    return await _set_state(tools, scope, SessionState.ACTIVE)
+
+
+async def _set_state(tools: Tools, scope: Scope, state: SessionState) -> Session:
+    session_scope(scope)
+
+    async def move(unit: Unit) -> Session:
+        await unit.sessions.set_state(scope, state, at=tools.now())
+        return await unit.sessions.get(scope)
+
+    return await tools.transact(scope.tenant.id, move)

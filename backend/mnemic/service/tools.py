@@ -1,0 +1,101 @@
+"""What every verb is handed: time, randomness, models and connections."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
+from uuid import UUID
+
+import structlog
+
+from mnemic.errors import EmbedderUnavailable, EmbeddingMismatch
+from mnemic.model.embedding import Embedder, Vector
+from mnemic.model.scope import TenantId
+from mnemic.settings import MemorySettings
+from mnemic.store.embedding_models import RegisteredModel
+from mnemic.store.unit import Database, Unit
+from mnemic.think import Thinker
+
+__all__ = ["Tools"]
+
+T = TypeVar("T")
+_TENANTS_NOTED_MAX = 10_000
+log = structlog.get_logger("mnemic")
+
+
+@dataclass(slots=True, kw_only=True)
+class Tools:
+    """Built once by `wiring`; a replay with the same tools gives the same bytes."""
+
+    settings: MemorySettings
+    database: Database
+    embedder: Embedder
+    thinker: Thinker
+    clock: Callable[[], datetime]
+    new_id: Callable[[], UUID]
+    _live_model: RegisteredModel | None = None
+    _written: Counter[TenantId] = field(default_factory=Counter)
+
+    def now(self) -> datetime:
+        """The time, in UTC."""
+        return self.clock()
+
+    async def transact(
+        self,
+        tenant: TenantId | None,
+        work: Callable[[Unit], Awaitable[T]],
+        *,
+        read_only: bool = False,
+    ) -> T:
+        """`work` in one transaction of `tenant`; see `Database.transact`."""
+        return await self.database.transact(tenant, work, read_only=read_only)
+
+    async def live_model(self) -> RegisteredModel:
+        """The registered model that answers; the embedder's own if none ever was.
+
+        Raises `EmbeddingMismatch` if the stored vectors were made by another model than the one
+        that is set: their vectors cannot be compared.
+        """
+        if self._live_model is None:
+            signature = self.embedder.signature
+
+            async def registered(unit: Unit) -> RegisteredModel | None:
+                if (found := await unit.models.live()) is None:
+                    await unit.models.register(signature)
+                    found = await unit.models.live()
+                return found
+
+            live = await self.transact(None, registered)
+            if live is None or live.signature != signature.key:
+                raise EmbeddingMismatch(
+                    f"The vectors here were made with {live.signature if live else 'no model'}, "
+                    f"but MEM_EMBEDDING__MODEL gives {signature.key}; set the model back.",
+                )
+            self._live_model = live
+        return self._live_model
+
+    async def vectors(self, texts: Sequence[str]) -> list[Vector] | None:
+        """One vector a text, or nothing when the embedder is down: rows are kept without."""
+        if not texts:
+            return []
+        try:
+            return await self.embedder.embed(texts)
+        except EmbedderUnavailable as fault:
+            log.warning("embedding_unavailable", texts=len(texts), reason=str(fault))
+            return None
+
+    def written_since_count(self, tenant: TenantId, written: int | None) -> int:
+        """How many memories this process wrote for the tenant since it last counted words.
+
+        `written` more were written; nothing means that they are counted now.
+        """
+        if written is None:
+            self._written.pop(tenant, None)
+            return 0
+        self._written[tenant] += written
+        if len(self._written) > _TENANTS_NOTED_MAX:
+            self._written.clear()
+        return self._written[tenant]

@@ -1,0 +1,138 @@
+"""Append what was said to a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import uuid5
+
+from mnemic.errors import InvalidInput
+from mnemic.model.embedding import Vector
+from mnemic.model.receipt import Durability, Receipt, VectorState
+from mnemic.model.scope import Scope
+from mnemic.model.turn import TurnCreate, TurnId
+from mnemic.service.count_terms import count_terms_now
+from mnemic.service.parsing import checked_turn, session_scope
+from mnemic.service.tools import Tools
+from mnemic.store.turns import external_digest, turn_text
+from mnemic.store.unit import Unit
+
+__all__ = ["append_turns"]
+
+_Batch = list[tuple[TurnId, TurnCreate]]
+
+
+async def append_turns(
+    tools: Tools, turns: Sequence[TurnCreate], *, scope: Scope
+) -> list[Receipt]:
+    """The turns stand in the session of `scope`, in order after what is there; one receipt each.
+
+    A turn whose `external_id` the session holds already is not added again (`created` is false).
+    All of them are added, or none. A session that was not started is started. Raises
+    `InvalidInput`, and `Conflict` if the session has ended and something new would be added.
+    """
+    limits = tools.settings.limits
+    session_scope(scope)
+    if len(turns) > limits.batch_max:
+        raise InvalidInput(
+            f"holds {len(turns)} turns; the most at once is {limits.batch_max}", field="turns"
+        )
+    checked = [checked_turn(turn, limits) for turn in turns]
+    if not checked:
+        return []
+    known = await tools.transact(scope.tenant.id, lambda unit: _known(unit, scope, checked))
+    batch = _unknown(tools, scope, checked, known)
+    texts = [turn_text(turn.actor, turn.text, turn.caption) for _, turn in batch]
+    vectors = await tools.vectors(texts)
+    model = await tools.live_model() if vectors else None
+    now = tools.now()
+
+    async def land(unit: Unit) -> set[TurnId]:
+        await unit.scopes.ensure(scope)
+        times = [turn.occurred_at for turn in checked]
+        if batch:
+            await unit.sessions.start(scope, at=min(times), now=now)
+        # Another writer may have added some of them since; the session's row is locked now.
+        present = await _known(unit, scope, [turn for _, turn in batch])
+        missing = [
+            (identity, turn)
+            for identity, turn in batch
+            if turn.external_id is None or external_digest(turn.external_id) not in present
+        ]
+        if missing:
+            first = await unit.sessions.take_places(
+                scope, count=len(missing), first_at=min(times), last_at=max(times)
+            )
+            await unit.turns.add(scope, missing, first_seq=first, now=now)
+            added = {identity for identity, _ in missing}
+            if vectors and model:
+                await unit.vectors.put("turn", _of(batch, vectors, added), model=model.id)
+            return added
+        return set()
+
+    added = await tools.transact(scope.tenant.id, land) if batch else set()
+    await count_terms_now(tools, scope.tenant.id, written=len(added))
+    state = VectorState.READY if vectors is not None else VectorState.PENDING
+    return _receipts(scope, checked, batch, added, state)
+
+
+async def _known(unit: Unit, scope: Scope, turns: Sequence[TurnCreate]) -> set[bytes]:
+    digests = [external_digest(turn.external_id) for turn in turns if turn.external_id is not None]
+    return await unit.turns.known_external(scope, digests) if digests else set()
+
+
+def _unknown(
+    tools: Tools, scope: Scope, turns: Sequence[TurnCreate], known: set[bytes]
+) -> _Batch:
+    batch: _Batch = []
+    seen = set(known)
+    for turn in turns:
+        if turn.external_id is None:
+            batch.append((TurnId(tools.new_id()), turn))
+            continue
+        mark = external_digest(turn.external_id)
+        if mark not in seen:
+            seen.add(mark)
+            batch.append((_external_turn_id(scope, turn.external_id), turn))
+    return batch
+
+
+def _external_turn_id(scope: Scope, external_id: str) -> TurnId:
+    return TurnId(uuid5(scope.id, f"turn;{external_id}"))
+
+
+def _of(
+    batch: _Batch, vectors: Sequence[Vector], added: set[TurnId]
+) -> list[tuple[TurnId, Vector]]:
+    pairs = zip(batch, vectors, strict=True)
+    return [(identity, vector) for (identity, _), vector in pairs if identity in added]
+
+
+def _receipts(
+    scope: Scope,
+    turns: Sequence[TurnCreate],
+    batch: _Batch,
+    added: set[TurnId],
+    state: VectorState,
+) -> list[Receipt]:
+    fresh = iter([identity for identity, turn in batch if turn.external_id is None])
+    receipts = []
+    left = set(added)
+    for turn in turns:
+        identity = (
+            next(fresh)
+            if turn.external_id is None
+            else _external_turn_id(scope, turn.external_id)
+        )
+        created = identity in left
+        left.discard(identity)
+        receipts.append(
+            Receipt(
+                id=identity,
+                kind="turn",
+                version=1,
+                durability=Durability.COMMITTED,
+                vector=state if created else VectorState.NONE,
+                created=created,
+            )
+        )
+    return receipts

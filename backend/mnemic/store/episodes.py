@@ -1,0 +1,150 @@
+"""Experiences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from mnemic.model.episode import Episode, EpisodeId, Outcome
+from mnemic.model.normalise import digest
+from mnemic.model.scope import MemoryScope, Scope
+from mnemic.model.trust import Trust
+from mnemic.store.columns import wording_values
+from mnemic.store.statement import Statement
+from mnemic.store.wording import words_of
+
+if TYPE_CHECKING:
+    from mnemic.store.unit import Unit
+
+__all__ = ["EpisodeStore", "episode_text"]
+
+ADD = Statement("""
+    INSERT INTO mnemic.episodes (tenant_id, id, scope_id, project_id, agent_type_id,
+                                 agent_instance_id, session_id, task_type, task_description,
+                                 actions, context_summary, outcome, outcome_details,
+                                 duration_seconds, tokens_used, lessons_learned, importance_score,
+                                 occurred_at, title, summary, key_topics, user_intents, tools_used,
+                                 agents_used, message_count, started_at, ended_at, content_digest,
+                                 metadata, tags, trust, source, recorded_at, updated_at, stems,
+                                 stem_count, word_count, tsv)
+    VALUES (:tenant, :id, :scope, :project, :agent_type, :agent_instance, :session, :task_type,
+            :task_description, :actions, :context_summary, CAST(:outcome AS mnemic.outcome),
+            :outcome_details, :duration_seconds, :tokens_used, :lessons_learned, :importance_score,
+            :occurred_at, :title, :summary, :key_topics, :user_intents, :tools_used, :agents_used,
+            :message_count, :started_at, :ended_at, :content_digest, :metadata, :tags, :trust,
+            :source, :recorded_at, :recorded_at, :stems, :stem_count, :word_count,
+            CAST(CAST(:tsv AS text) AS tsvector))
+""")
+
+BY_IDS = Statement("""
+    SELECT e.* FROM mnemic.episodes e
+     WHERE {owned:e} AND e.id = ANY(CAST(:ids AS uuid[]))
+""")
+
+LIFT = Statement("""
+    UPDATE mnemic.episodes e SET scope_id = :parent, stats_counted = false
+     WHERE {tenant:e} AND e.scope_id = :session
+""")
+
+def episode_text(title: str, summary: str, key_topics: Sequence[str]) -> str:
+    """What is embedded and searched of an episode."""
+    topics = f" ({', '.join(key_topics)})" if key_topics else ""
+    return f"{title}. {summary}{topics}"
+
+
+class EpisodeStore:
+    """Appends episodes and finds them again. Never commits; the unit does."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def add(self, scope: Scope, episode: Episode) -> None:
+        """The episode stands in `scope`. Raises `Conflict` if the session has one already."""
+        words = words_of(episode_text(episode.title, episode.summary, episode.key_topics))
+        await self._unit.execute(ADD, **_values(scope, episode), **wording_values(words))
+
+    async def by_ids(self, scope: Scope, ids: Sequence[UUID]) -> list[Episode]:
+        """The episodes among `ids` that are visible from `scope`, in no order."""
+        rows = await self._unit.fetch(BY_IDS, scopes=scope.visible_ids, ids=list(ids))
+        return [episode_of(row) for row in rows]
+
+    async def lift(self, scope: Scope, *, parent: Scope) -> int:
+        """The episodes of a session's scope stand in its parent's; how many there were."""
+        return await self._unit.execute(LIFT, session=scope.id, parent=parent.id)
+
+
+def _level(scope: Scope, level: MemoryScope) -> UUID | None:
+    found = scope.ancestor(level)
+    return found.id if found else None
+
+
+def _values(scope: Scope, episode: Episode) -> dict[str, object]:
+    return {
+        "id": episode.id,
+        "scope": scope.id,
+        "project": _level(scope, MemoryScope.PROJECT),
+        "agent_type": _level(scope, MemoryScope.AGENT_TYPE),
+        "agent_instance": _level(scope, MemoryScope.AGENT_INSTANCE),
+        "session": episode.session_id,
+        "task_type": episode.task_type,
+        "task_description": episode.task_description,
+        "actions": list(episode.actions),
+        "context_summary": episode.context_summary,
+        "outcome": episode.outcome.value,
+        "outcome_details": episode.outcome_details,
+        "duration_seconds": episode.duration_seconds,
+        "tokens_used": episode.tokens_used,
+        "lessons_learned": list(episode.lessons_learned),
+        "importance_score": episode.importance_score,
+        "occurred_at": episode.occurred_at,
+        "title": episode.title,
+        "summary": episode.summary,
+        "key_topics": list(episode.key_topics),
+        "user_intents": list(episode.user_intents),
+        "tools_used": list(episode.tools_used),
+        "agents_used": list(episode.agents_used),
+        "message_count": episode.message_count,
+        "started_at": episode.started_at,
+        "ended_at": episode.ended_at,
+        "content_digest": digest(episode.task_type, episode.title, episode.summary),
+        "metadata": episode.metadata,
+        "tags": list(episode.tags),
+        "trust": int(episode.trust),
+        "source": episode.source,
+        "recorded_at": episode.recorded_at,
+    }
+
+
+def episode_of(row: Any) -> Episode:
+    """The value of a row of `episodes`."""
+    return Episode(
+        id=EpisodeId(row["id"]),
+        scope_id=row["scope_id"],
+        title=row["title"],
+        summary=row["summary"],
+        key_topics=tuple(row["key_topics"]),
+        user_intents=tuple(row["user_intents"]),
+        tools_used=tuple(row["tools_used"]),
+        agents_used=tuple(row["agents_used"]),
+        task_type=row["task_type"],
+        task_description=row["task_description"],
+        outcome=Outcome(row["outcome"]),
+        outcome_details=row["outcome_details"],
+        actions=tuple(row["actions"]),
+        context_summary=row["context_summary"],
+        lessons_learned=tuple(row["lessons_learned"]),
+        duration_seconds=row["duration_seconds"],
+        tokens_used=row["tokens_used"],
+        importance_score=row["importance_score"],
+        message_count=row["message_count"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        occurred_at=row["occurred_at"],
+        recorded_at=row["recorded_at"],
+        session_id=row["session_id"],
+        trust=Trust(row["trust"]),
+        source=row["source"],
+        metadata=row["metadata"],
+        tags=tuple(row["tags"]),
+    )

@@ -1,0 +1,74 @@
+"""Driver faults in the words of the error tree; the one place that knows SQLSTATEs."""
+
+from __future__ import annotations
+
+import asyncpg
+
+from mnemic.errors import (
+    ConfigurationError,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    MnemicError,
+    NotFound,
+    SchemaMismatch,
+    StoreUnavailable,
+)
+
+__all__ = ["is_retryable", "translated"]
+
+_RETRYABLE = frozenset({"40001", "40P01"})
+# Losing a race for one of these means that the winner's row must be read again, not that the call
+# failed: the single live value of a predicate, the live embedding model.
+_RACES = frozenset({"facts_live_single_key", "facts_live_value_key", "embedding_models_live_key"})
+
+_BY_STATE: dict[str, tuple[type[MnemicError], str]] = {
+    "23505": (Conflict, "The same memory was written at the same moment."),
+    "23503": (NotFound, "What this refers to does not exist in this scope."),
+    "42501": (Forbidden, "The database refused: the row belongs to another tenant or role."),
+    "42P01": (SchemaMismatch, ""),
+    "42703": (SchemaMismatch, ""),
+    "42883": (SchemaMismatch, ""),
+    "3F000": (SchemaMismatch, ""),
+    "3D000": (ConfigurationError, "The database does not exist; run `mnemic db init`."),
+    "28P01": (ConfigurationError, "The password in MEM_DATABASE_URL is wrong."),
+    "28000": (ConfigurationError, "The role in MEM_DATABASE_URL may not log in."),
+    "57014": (StoreUnavailable, "The statement took longer than database.statement_timeout_ms."),
+    "55P03": (StoreUnavailable, "A lock was not free within database.lock_timeout_ms."),
+    "25006": (StoreUnavailable, "The database is read-only now."),
+    "40001": (StoreUnavailable, "Too many writers at once; nothing was changed."),
+    "40P01": (StoreUnavailable, "Too many writers at once; nothing was changed."),
+}
+
+
+def is_retryable(fault: BaseException) -> bool:
+    """Whether the transaction is to be run again as a whole."""
+    if not isinstance(fault, asyncpg.PostgresError):
+        return False
+    return fault.sqlstate in _RETRYABLE or getattr(fault, "constraint_name", None) in _RACES
+
+
+def translated(fault: Exception) -> MnemicError | None:
+    """The fault in our words, or nothing when it is not the driver's."""
+    if isinstance(fault, MnemicError):
+        return fault
+    if isinstance(fault, asyncpg.PostgresError):
+        return _server_fault(fault)
+    if isinstance(fault, asyncpg.DataError):
+        return InvalidInput("the database cannot hold this value", field="value")
+    if isinstance(fault, (OSError, TimeoutError, asyncpg.InterfaceError)):
+        return StoreUnavailable(reason=type(fault).__name__)
+    return None
+
+
+def _server_fault(fault: asyncpg.PostgresError) -> MnemicError:
+    state = fault.sqlstate or ""
+    known = _BY_STATE.get(state)
+    if known is not None:
+        error, detail = known
+        return error(detail or None, sqlstate=state)
+    if state.startswith(("22", "23")):
+        return InvalidInput("the database cannot hold this value", field="value", sqlstate=state)
+    if state.startswith(("08", "53", "57", "58")):
+        return StoreUnavailable(sqlstate=state)
+    return MnemicError("The database answered with an error.", sqlstate=state)

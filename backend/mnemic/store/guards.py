@@ -1,0 +1,104 @@
+"""What makes writes safe to repeat, and every change witnessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from mnemic.errors import Conflict
+from mnemic.model.normalise import digest
+from mnemic.model.scope import Scope
+from mnemic.store.statement import Statement
+
+if TYPE_CHECKING:
+    from mnemic.store.unit import Unit
+
+__all__ = ["AuditEntry", "GuardStore"]
+
+CLAIM = Statement("""
+    INSERT INTO mnemic.idempotency_keys (tenant_id, key_digest, operation, request_digest, answer,
+                                         recorded_at)
+    VALUES (:tenant, :key, :operation, :request, CAST('null' AS jsonb), :now)
+    ON CONFLICT (tenant_id, key_digest) DO NOTHING
+""")
+
+READ = Statement("""
+    SELECT k.request_digest, k.answer FROM mnemic.idempotency_keys k
+     WHERE {tenant:k} AND k.key_digest = :key
+""")
+
+ANSWER = Statement("""
+    UPDATE mnemic.idempotency_keys k SET answer = :answer
+     WHERE {tenant:k} AND k.key_digest = :key
+""")
+
+AUDIT = Statement("""
+    INSERT INTO mnemic.audit_log (tenant_id, id, scope_id, action, subject_kind, subject_id, actor,
+                                  reason, content_digest, recorded_at)
+    VALUES (:tenant, :id, :scope, :action, :subject_kind, :subject_id, :actor, :reason,
+            :content_digest, :now)
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One change: ids, a digest and a reason, never content."""
+
+    id: UUID
+    action: str
+    subject_kind: str
+    subject_id: UUID | None
+    actor: str = "api"
+    reason: str | None = None
+    content_digest: bytes | None = None
+
+
+class GuardStore:
+    """Claims keys and writes the audit log. Never commits; the unit does."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def claim(
+        self, scope: Scope, key: str, *, operation: str, request: bytes, now: datetime
+    ) -> Any | None:
+        """Nothing when the key is new and now ours; else the answer that it was given.
+
+        Waits for another transaction that holds the key. Raises `Conflict` if the key came with
+        another request.
+        """
+        key_digest = _key_digest(scope, key)
+        claimed = await self._unit.execute(
+            CLAIM, key=key_digest, operation=operation, request=request, now=now
+        )
+        if claimed:
+            return None
+        row = await self._unit.fetch_one(READ, key=key_digest)
+        if row is None or row["request_digest"] != request:
+            raise Conflict("The idempotency key was used for another request; take a new key.")
+        return row["answer"]
+
+    async def answer(self, scope: Scope, key: str, answer: object) -> None:
+        """The key's answer is kept, to be given again."""
+        await self._unit.execute(ANSWER, key=_key_digest(scope, key), answer=answer)
+
+    async def audit(self, scope: Scope, entry: AuditEntry, *, now: datetime) -> None:
+        """The change is witnessed in its own transaction."""
+        await self._unit.execute(
+            AUDIT,
+            id=entry.id,
+            scope=scope.id,
+            action=entry.action,
+            subject_kind=entry.subject_kind,
+            subject_id=entry.subject_id,
+            actor=entry.actor,
+            reason=entry.reason,
+            content_digest=entry.content_digest,
+            now=now,
+        )
+
+
+def _key_digest(scope: Scope, key: str) -> bytes:
+    return digest(str(scope.id), key)

@@ -1,0 +1,143 @@
+"""Skills and their versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from mnemic.model.normalise import comparison_key
+from mnemic.model.procedure import Procedure, ProcedureId, Step
+from mnemic.model.scope import MemoryScope, Scope
+from mnemic.model.trust import Trust
+from mnemic.store.columns import wording_values
+from mnemic.store.statement import Statement
+from mnemic.store.wording import words_of
+
+if TYPE_CHECKING:
+    from mnemic.store.unit import Unit
+
+__all__ = ["ProcedureStore", "procedure_text"]
+
+# A live procedure of the same name gets its next version; equal steps change nothing.
+PUT = Statement("""
+    INSERT INTO mnemic.procedures AS p (tenant_id, id, scope_id, project_id, agent_type_id, name,
+                                        name_key, task_type, trigger_pattern, steps, preconditions,
+                                        avoid_conditions, metadata, tags, trust, source,
+                                        recorded_at, updated_at, stems, stem_count, word_count, tsv)
+    VALUES (:tenant, :id, :scope, :project, :agent_type, :name, :name_key, :task_type,
+            :trigger_pattern, :steps, :preconditions, :avoid_conditions, :metadata, :tags, :trust,
+            :source, :now, :now, :stems, :stem_count, :word_count,
+            CAST(CAST(:tsv AS text) AS tsvector))
+    ON CONFLICT (tenant_id, scope_id, name_key) WHERE status = 'live'
+    DO UPDATE SET version = p.version + CASE WHEN p.steps = excluded.steps THEN 0 ELSE 1 END,
+                  steps = excluded.steps, task_type = excluded.task_type,
+                  trigger_pattern = excluded.trigger_pattern,
+                  preconditions = excluded.preconditions,
+                  avoid_conditions = excluded.avoid_conditions, trust = excluded.trust,
+                  updated_at = excluded.updated_at, stems = excluded.stems,
+                  stem_count = excluded.stem_count, word_count = excluded.word_count,
+                  tsv = excluded.tsv, needs_vector = true
+    RETURNING p.id, p.version, (xmax = 0) AS created
+""")
+
+ADD_VERSION = Statement("""
+    INSERT INTO mnemic.procedure_versions (tenant_id, procedure_id, version, steps, recorded_at)
+    VALUES (:tenant, :procedure, :version, :steps, :now)
+    ON CONFLICT (tenant_id, procedure_id, version) DO NOTHING
+""")
+
+BY_IDS = Statement("""
+    SELECT p.* FROM mnemic.procedures p
+     WHERE {owned:p} AND p.id = ANY(CAST(:ids AS uuid[])) AND p.status = 'live'
+""")
+
+# A session's procedure moves up unless the parent has a live one of its name.
+LIFT = Statement("""
+    UPDATE mnemic.procedures p SET scope_id = :parent, stats_counted = false
+     WHERE {tenant:p} AND p.scope_id = :session AND p.status = 'live'
+       AND NOT EXISTS (SELECT FROM mnemic.procedures q
+                        WHERE {tenant:q} AND q.scope_id = :parent AND q.name_key = p.name_key
+                          AND q.status = 'live')
+""")
+
+def procedure_text(procedure: Procedure) -> str:
+    """What is embedded and searched of a procedure."""
+    trigger = f" when {procedure.trigger_pattern}" if procedure.trigger_pattern else ""
+    steps = "; ".join(step.action for step in procedure.steps)
+    return f"{procedure.name}{trigger}: {steps}"
+
+
+class ProcedureStore:
+    """Keeps procedures, a version for each change. Never commits; the unit does."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def put(self, scope: Scope, procedure: Procedure) -> tuple[ProcedureId, int, bool]:
+        """The procedure stands in `scope` under its name: id, version, whether it is new."""
+        project = scope.ancestor(MemoryScope.PROJECT)
+        agent_type = scope.ancestor(MemoryScope.AGENT_TYPE)
+        steps = [asdict(step) for step in procedure.steps]
+        row = await self._unit.fetch_one(
+            PUT,
+            id=procedure.id,
+            scope=scope.id,
+            project=project.id if project else None,
+            agent_type=agent_type.id if agent_type else None,
+            name=procedure.name,
+            name_key=comparison_key(procedure.name),
+            task_type=procedure.task_type,
+            trigger_pattern=procedure.trigger_pattern,
+            steps=steps,
+            preconditions=list(procedure.preconditions),
+            avoid_conditions=list(procedure.avoid_conditions),
+            metadata=procedure.metadata,
+            tags=list(procedure.tags),
+            trust=int(procedure.trust),
+            source=procedure.source,
+            now=procedure.recorded_at,
+            **wording_values(words_of(procedure_text(procedure))),
+        )
+        assert row is not None  # noqa: S101 - an upsert always returns its row
+        await self._unit.execute(
+            ADD_VERSION,
+            procedure=row["id"],
+            version=row["version"],
+            steps=steps,
+            now=procedure.recorded_at,
+        )
+        return ProcedureId(row["id"]), row["version"], row["created"]
+
+    async def by_ids(self, scope: Scope, ids: Sequence[UUID]) -> list[Procedure]:
+        """The live procedures among `ids` that are visible from `scope`, in no order."""
+        rows = await self._unit.fetch(BY_IDS, scopes=scope.visible_ids, ids=list(ids))
+        return [procedure_of(row) for row in rows]
+
+    async def lift(self, scope: Scope, *, parent: Scope) -> int:
+        """The procedures of a session's scope stand in its parent's; how many moved."""
+        return await self._unit.execute(LIFT, session=scope.id, parent=parent.id)
+
+
+def procedure_of(row: Any) -> Procedure:
+    """The value of a row of `procedures`."""
+    return Procedure(
+        id=ProcedureId(row["id"]),
+        scope_id=row["scope_id"],
+        name=row["name"],
+        task_type=row["task_type"],
+        trigger_pattern=row["trigger_pattern"],
+        steps=tuple(Step(**step) for step in row["steps"]),
+        version=row["version"],
+        preconditions=tuple(row["preconditions"]),
+        avoid_conditions=tuple(row["avoid_conditions"]),
+        success_count=row["success_count"],
+        failure_count=row["failure_count"],
+        last_used=row["last_used"],
+        recorded_at=row["recorded_at"],
+        trust=Trust(row["trust"]),
+        source=row["source"],
+        metadata=row["metadata"],
+        tags=tuple(row["tags"]),
+    )

@@ -1,0 +1,208 @@
+"""Candidates of a recall: the nearest vectors, the best words, and what stands around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from mnemic.model.embedding import Vector
+from mnemic.model.ranking_values import Candidate
+from mnemic.model.scope import Scope
+from mnemic.store.statement import Statement
+
+if TYPE_CHECKING:
+    from mnemic.store.unit import Unit
+
+__all__ = ["CandidateQuery", "RetrievalStore"]
+
+# `+ 0` keeps the planner from an approximate index: exact is the default, and routes are explicit.
+_NEAR = """
+    SELECT v.memory_id AS id, row_number() OVER (ORDER BY v.distance, v.memory_id) AS place
+      FROM (SELECT v.memory_id, (v.embedding <#> CAST(:vector AS halfvec)) + 0 AS distance
+              FROM mnemic.{noun}_vectors v
+             WHERE {{owned:v}} AND v.model_id = :model {narrow}
+             ORDER BY 2 LIMIT :near) v
+"""
+
+_WORDS = """
+    SELECT l.id, row_number() OVER (ORDER BY l.rank DESC, l.id) AS place
+      FROM mnemic.{function}(CAST(CAST(:match AS text) AS tsquery),
+                             CAST(CAST(:rank AS text) AS tsquery), {scopes},
+                             CAST(:words AS int)) AS l(id, rank)
+"""
+
+_SCOPES = "CAST(:scopes AS uuid[])"
+
+_TURN_COLUMNS = """
+    t.id, t.session_id, t.seq, t.actor, t.role, t.stems, t.stem_count, t.word_count, t.occurred_at,
+    t.ends_with_question, t.first_person, t.has_name, t.has_time_expr,
+    -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine,
+    CAST(n.place AS int) AS near_place, CAST(w.place AS int) AS words_place
+"""
+
+
+def _turns(*, with_actor: bool) -> Statement:
+    """Hits of the arms with `:around` neighbours on each side, in their sessions."""
+    near = _NEAR.format(noun="turn", narrow="")
+    words = _WORDS.format(function="lexical", scopes=_SCOPES)
+    actor_arms, actor_hits = "", ""
+    if with_actor:
+        actor_near = _NEAR.format(noun="turn", narrow="AND v.actor_id = :actor")
+        actor_words = _WORDS.format(
+            function="lexical_actor", scopes=f"{_SCOPES}, CAST(:actor AS uuid)"
+        )
+        actor_arms = f", actor_near AS ({actor_near}), actor_words AS ({actor_words})"
+        actor_hits = "UNION SELECT id FROM actor_near UNION SELECT id FROM actor_words"
+    return Statement(f"""
+        WITH near AS MATERIALIZED ({near}), words AS MATERIALIZED ({words}) {actor_arms},
+        hit AS (SELECT id FROM near UNION SELECT id FROM words {actor_hits}),
+        place AS (
+          SELECT DISTINCT h.session_id, h.seq + d AS seq
+            FROM hit JOIN mnemic.turns h ON {{owned:h}} AND h.id = hit.id
+           CROSS JOIN generate_series(-CAST(:around AS int), CAST(:around AS int)) AS d
+        )
+        SELECT {_TURN_COLUMNS}
+          FROM place
+          JOIN mnemic.turns t ON {{owned:t}} AND t.session_id = place.session_id
+                             AND t.seq = place.seq AND t.archived_at IS NULL
+          LEFT JOIN mnemic.turn_vectors v ON {{tenant:v}} AND v.model_id = :model
+                                         AND v.memory_id = t.id
+          LEFT JOIN near n ON n.id = t.id
+          LEFT JOIN words w ON w.id = t.id
+    """)
+
+
+def _others() -> Statement:
+    """Hits of the arms among episodes, facts and procedures."""
+
+    def of(noun: str, columns: str, live: str) -> str:
+        return f"""
+            SELECT '{noun}' AS kind, m.id, m.stems, m.stem_count, m.word_count, {columns},
+                   -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine,
+                   CAST(h.near_place AS int) AS near_place,
+                   CAST(h.words_place AS int) AS words_place
+              FROM (SELECT coalesce(n.id, w.id) AS id, n.place AS near_place,
+                           w.place AS words_place
+                      FROM ({_NEAR.format(noun=noun, narrow="")}) n
+                      FULL JOIN ({_WORDS.format(function=f"lexical_{noun}s", scopes=_SCOPES)}) w
+                        ON w.id = n.id) h
+              JOIN mnemic.{noun}s m ON {{owned:m}} AND m.id = h.id AND {live}
+              LEFT JOIN mnemic.{noun}_vectors v ON {{tenant:v}} AND v.model_id = :model
+                                               AND v.memory_id = m.id
+             WHERE '{noun}' = ANY(CAST(:kinds AS text[]))
+        """
+
+    episode = of(
+        "episode",
+        "m.occurred_at, '' AS actor, m.importance_score AS importance,"
+        " CAST(NULL AS double precision) AS confidence",
+        "m.archived_at IS NULL",
+    )
+    fact = of(
+        "fact",
+        "m.last_reinforced, m.subject, CAST(NULL AS double precision), m.confidence",
+        "m.status = 'live' AND m.archived_at IS NULL",
+    )
+    procedure = of(
+        "procedure",
+        "m.updated_at, '', CAST(NULL AS double precision), CAST(NULL AS double precision)",
+        "m.status = 'live' AND m.archived_at IS NULL",
+    )
+    return Statement(f"{episode} UNION ALL {fact} UNION ALL {procedure}")
+
+
+TURNS = _turns(with_actor=False)
+TURNS_OF_ACTOR = _turns(with_actor=True)
+OTHERS = _others()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateQuery:
+    """What the arms look for; without a vector or without words that arm finds nothing."""
+
+    vector: Vector | None
+    model: int
+    match: str | None
+    rank: str | None
+    per_arm: int
+    around: int
+    actor: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A candidate, with its place in the two main arms (from 1), if they found it."""
+
+    candidate: Candidate
+    near_place: int | None
+    words_place: int | None
+
+
+class RetrievalStore:
+    """Finds candidates. Reads only."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def turns(self, scope: Scope, query: CandidateQuery) -> list[Found]:
+        """Turns that the arms found among all that is visible from `scope`, and neighbours."""
+        statement = TURNS if query.actor is None else TURNS_OF_ACTOR
+        rows = await self._unit.fetch(statement, **_values(scope, query), actor=query.actor)
+        return [_turn(row) for row in rows]
+
+    async def others(
+        self, scope: Scope, query: CandidateQuery, kinds: tuple[str, ...]
+    ) -> list[Found]:
+        """Memories of the other `kinds` that the arms found among all visible from `scope`."""
+        rows = await self._unit.fetch(OTHERS, **_values(scope, query), kinds=list(kinds))
+        return [_other(row) for row in rows]
+
+
+def _values(scope: Scope, query: CandidateQuery) -> dict[str, Any]:
+    return {
+        "scopes": scope.visible_ids,
+        "vector": query.vector,
+        "model": query.model,
+        "near": query.per_arm if query.vector is not None else 0,
+        "match": query.match,
+        "rank": query.rank,
+        "words": query.per_arm if query.match else 0,
+        "around": query.around,
+    }
+
+
+def _turn(row: Any) -> Found:
+    candidate = Candidate(
+        id=row["id"],
+        stems=row["stems"],
+        length=row["stem_count"],
+        word_count=row["word_count"],
+        occurred_at=row["occurred_at"],
+        cosine=row["cosine"],
+        session_id=row["session_id"],
+        seq=row["seq"],
+        actor=row["actor"],
+        role=row["role"],
+        ends_with_question=row["ends_with_question"],
+        first_person=row["first_person"],
+        has_name=row["has_name"],
+        has_time_expression=row["has_time_expr"],
+    )
+    return Found(candidate, row["near_place"], row["words_place"])
+
+
+def _other(row: Any) -> Found:
+    candidate = Candidate(
+        id=row["id"],
+        kind=row["kind"],
+        stems=row["stems"],
+        length=row["stem_count"],
+        word_count=row["word_count"],
+        occurred_at=row["occurred_at"],
+        cosine=row["cosine"],
+        actor=row["actor"],
+        importance=row["importance"],
+        confidence=row["confidence"],
+    )
+    return Found(candidate, row["near_place"], row["words_place"])

@@ -1,0 +1,74 @@
+"""Statements: SQL with named values, rendered once for the driver.
+
+The SQL is the product, so it is written as SQL. A `Statement` is a module constant; the store runs
+it, the plan test explains it, and one test prepares every one of them on the real schema. Values
+are always bound, never formatted in.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from importlib import resources
+
+from mnemic.store import _scoping
+
+__all__ = ["Statement", "every_statement", "statement_file", "statement_text"]
+
+_NAME = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
+_PREDICATE = re.compile(r"\{(owned|tenant):([a-z_]+)\}")
+_every: list[Statement] = []
+
+
+class Statement:
+    """One SQL statement; `:name` binds a value, `{owned:t}` and `{tenant:t}` are the first wall."""
+
+    def __init__(self, template: str) -> None:
+        self.template = template
+        _every.append(self)
+
+    @cached_property
+    def _rendered(self) -> tuple[str, tuple[str, ...]]:
+        names: list[str] = []
+
+        def predicate(match: re.Match[str]) -> str:
+            make = _scoping.owned_by if match[1] == "owned" else _scoping.tenant_predicate
+            return make(match[2])
+
+        def place(match: re.Match[str]) -> str:
+            if match[1] not in names:
+                names.append(match[1])
+            return f"${names.index(match[1]) + 1}"
+
+        sql = _NAME.sub(place, _PREDICATE.sub(predicate, self.template))
+        return sql.strip(), tuple(names)
+
+    @property
+    def sql(self) -> str:
+        """The text as the driver takes it, its values at `$1`, `$2` and so on."""
+        return self._rendered[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the values, in the order of their places."""
+        return self._rendered[1]
+
+    def arguments(self, values: dict[str, object]) -> list[object]:
+        """The values in their places; a missing one is a `KeyError`, one too many is ignored."""
+        return [values[name] for name in self.names]
+
+
+def statement_text(name: str) -> str:
+    """The text of `store/sql/<name>.sql` without its comments."""
+    text = (resources.files("mnemic.store") / "sql" / f"{name}.sql").read_text("utf-8")
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
+
+
+def statement_file(name: str) -> Statement:
+    """The statement kept in `store/sql/<name>.sql`: those too long for Python."""
+    return Statement(statement_text(name))
+
+
+def every_statement() -> tuple[Statement, ...]:
+    """All statements of the modules imported so far."""
+    return tuple(_every)

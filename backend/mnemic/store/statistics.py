@@ -1,0 +1,112 @@
+"""Document frequencies of the visible scopes, exact although they are kept beside the writers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mnemic.model.ranking_values import Corpus
+from mnemic.model.scope import Scope
+from mnemic.store.statement import Statement, statement_file
+
+if TYPE_CHECKING:
+    from mnemic.store.unit import Unit
+
+__all__ = ["PENDING_MAX", "ScopeStatistics", "StatisticsStore"]
+
+PENDING_MAX = 512
+ACTORS_MAX = 200
+
+READ = statement_file("statistics")
+ABSORB = statement_file("absorb")
+
+ALONE = Statement("""
+    SELECT pg_try_advisory_xact_lock(hashtextextended('mnemic.count_terms', 0)
+             # hashtextextended(CAST(:tenant AS text), 0)) AS alone
+""")
+
+DROP_SCOPE = Statement("DELETE FROM mnemic.term_stats s WHERE {tenant:s} AND s.scope_id = :scope")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeStatistics:
+    """What is known of the visible scopes before a question is scored."""
+
+    corpus: Corpus
+    actors: tuple[str, ...]
+    pending: int
+
+
+class StatisticsStore:
+    """Reads and keeps the counts. Never commits; the unit does."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def read(self, scope: Scope, terms: Sequence[str]) -> ScopeStatistics:
+        """Frequencies of `terms` over everything visible from `scope`, and who speaks there."""
+        rows = await self._unit.fetch(
+            READ,
+            scopes=scope.visible_ids,
+            terms=list(terms),
+            actors_max=ACTORS_MAX,
+            pending_max=PENDING_MAX,
+        )
+        wanted = frozenset(terms)
+        frequencies: Counter[str] = Counter()
+        actors: Counter[str] = Counter()
+        roles: Counter[str] = Counter()
+        documents = occurrences = pending = 0
+        for kind, term, count, length in rows:
+            if kind == "term":
+                frequencies[term] += count
+            elif kind == "total":
+                documents += count
+                occurrences += length
+            elif kind == "actor":
+                actors[term] += count
+            elif kind == "role":
+                roles[term] += count
+            else:
+                _, role, actor = kind.split("/", 2)
+                pending += 1
+                documents += 1
+                occurrences += length
+                frequencies.update(wanted.intersection(term.split(" ")))
+                if role:
+                    roles[role] += 1
+                    actors[actor] += 1
+        return ScopeStatistics(
+            corpus=Corpus(
+                documents=documents,
+                average_length=occurrences / documents if documents else 0.0,
+                frequencies=frequencies,
+                actor_shares=_shares(actors),
+                role_shares=_shares(roles),
+            ),
+            actors=tuple(name for name, _ in actors.most_common()),
+            pending=pending,
+        )
+
+    async def absorb(self, *, limit: int) -> int:
+        """Up to `limit` uncounted memories of each kind are counted; how many there were.
+
+        Zero also when another transaction is counting for the tenant. One of the store methods
+        without a scope: maintenance counts for the whole tenant.
+        """
+        row = await self._unit.fetch_one(ALONE)
+        if row is None or not row["alone"]:
+            return 0
+        counted = await self._unit.fetch_one(ABSORB, limit=limit)
+        return int(counted["counted"]) if counted is not None else 0
+
+    async def drop(self, scope: Scope) -> None:
+        """The counts of exactly this scope are gone, since its memories moved elsewhere."""
+        await self._unit.execute(DROP_SCOPE, scope=scope.id)
+
+
+def _shares(counts: Counter[str]) -> dict[str, float]:
+    total = counts.total()
+    return {name: count / total for name, count in counts.items()}

@@ -1,0 +1,173 @@
+"""What was said, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid5
+
+from mnemic.model.normalise import comparison_key, digest
+from mnemic.model.scope import Scope, TenantId
+from mnemic.model.trust import Trust
+from mnemic.model.turn import Turn, TurnCreate, TurnId
+from mnemic.store.columns import wording_values
+from mnemic.store.statement import Statement
+from mnemic.store.wording import words_of
+
+if TYPE_CHECKING:
+    from mnemic.store.unit import Unit
+
+__all__ = ["TurnStore", "actor_id", "external_digest", "turn_text"]
+
+ADD = Statement("""
+    INSERT INTO mnemic.turns (tenant_id, id, scope_id, session_id, seq, role, actor, actor_id, text,
+                              caption, external_digest, content_digest, occurred_at, recorded_at,
+                              ends_with_question, first_person, has_name, has_time_expr, metadata,
+                              tags, trust, source, stems, stem_count, word_count, tsv)
+    VALUES (:tenant, :id, :scope, :scope, :seq, :role, :actor, :actor_id, :text, :caption,
+            :external_digest, :content_digest, :occurred_at, :recorded_at, :ends_with_question,
+            :first_person, :has_name, :has_time_expr, :metadata, :tags, :trust, :source, :stems,
+            :stem_count, :word_count, CAST(CAST(:tsv AS text) AS tsvector))
+""")
+
+KNOWN_EXTERNAL = Statement("""
+    SELECT t.external_digest FROM mnemic.turns t
+     WHERE {tenant:t} AND t.session_id = :session
+       AND t.external_digest = ANY(CAST(:digests AS bytea[]))
+""")
+
+_COLUMNS = """t.id, t.scope_id, t.session_id, t.seq, t.role, t.actor, t.text, t.caption,
+              t.occurred_at, t.recorded_at, t.trust, t.source, t.metadata, t.tags"""
+
+OF_SESSION = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.turns t
+     WHERE {{owned:t}} AND t.session_id = :session AND t.seq >= :first_seq
+     ORDER BY t.seq LIMIT :limit
+""")
+
+BY_IDS = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.turns t
+     WHERE {{owned:t}} AND t.id = ANY(CAST(:ids AS uuid[]))
+""")
+
+LIFT = Statement("""
+    UPDATE mnemic.turns t SET scope_id = :parent, stats_counted = false
+     WHERE {tenant:t} AND t.session_id = :session AND t.scope_id = :session
+""")
+
+
+def actor_id(tenant: TenantId, actor: str) -> UUID:
+    """One id for every spelling of an actor's name within a tenant."""
+    return uuid5(tenant, f"actor;{comparison_key(actor)}")
+
+
+def external_digest(external_id: str) -> bytes:
+    """The form in which a caller's own id of a turn is unique in its session."""
+    return digest(external_id)
+
+
+def turn_text(actor: str, text: str, caption: str | None) -> str:
+    """What is embedded of a turn: who, what, and what a picture shows."""
+    image = f" [image: {caption}]" if caption else ""
+    return f"{actor}: {text}{image}"
+
+
+class TurnStore:
+    """Appends turns and finds them again. Never commits; the unit does."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def known_external(self, scope: Scope, digests: Sequence[bytes]) -> set[bytes]:
+        """Which of the callers' own ids the session of `scope` holds already."""
+        rows = await self._unit.fetch(KNOWN_EXTERNAL, session=scope.id, digests=list(digests))
+        return {row["external_digest"] for row in rows}
+
+    async def add(
+        self,
+        scope: Scope,
+        turns: Sequence[tuple[TurnId, TurnCreate]],
+        *,
+        first_seq: int,
+        now: datetime,
+    ) -> None:
+        """The turns stand in the session of `scope`, from position `first_seq` on."""
+        await self._unit.execute_many(
+            ADD,
+            [
+                _values(scope, identity, turn, first_seq + place, now)
+                for place, (identity, turn) in enumerate(turns)
+            ],
+        )
+
+    async def of_session(
+        self, scope: Scope, *, session: UUID, first_seq: int, limit: int
+    ) -> list[Turn]:
+        """Turns of a session that is visible from `scope`, in order, from `first_seq` on."""
+        rows = await self._unit.fetch(
+            OF_SESSION,
+            scopes=scope.visible_ids,
+            session=session,
+            first_seq=first_seq,
+            limit=limit,
+        )
+        return [turn_of(row) for row in rows]
+
+    async def by_ids(self, scope: Scope, ids: Sequence[UUID]) -> list[Turn]:
+        """The turns among `ids` that are visible from `scope`, in no order."""
+        rows = await self._unit.fetch(BY_IDS, scopes=scope.visible_ids, ids=list(ids))
+        return [turn_of(row) for row in rows]
+
+    async def lift(self, scope: Scope, *, parent: Scope) -> int:
+        """The turns of an ended session stand in its parent's scope; how many there were."""
+        return await self._unit.execute(LIFT, session=scope.id, parent=parent.id)
+
+
+def _values(
+    scope: Scope, identity: TurnId, turn: TurnCreate, seq: int, now: datetime
+) -> dict[str, object]:
+    words = words_of(turn.text, turn.caption)
+    return {
+        "id": identity,
+        "scope": scope.id,
+        "seq": seq,
+        "role": turn.role,
+        "actor": turn.actor,
+        "actor_id": actor_id(scope.tenant.id, turn.actor),
+        "text": turn.text,
+        "caption": turn.caption,
+        "external_digest": external_digest(turn.external_id) if turn.external_id else None,
+        "content_digest": digest(turn.actor, turn.text, turn.caption or ""),
+        "occurred_at": turn.occurred_at,
+        "recorded_at": now,
+        "ends_with_question": words.ends_with_question,
+        "first_person": words.first_person,
+        "has_name": words.has_name,
+        "has_time_expr": words.has_time_expression,
+        "metadata": turn.metadata,
+        "tags": list(turn.tags),
+        "trust": int(turn.trust),
+        "source": turn.source,
+        **wording_values(words),
+    }
+
+
+def turn_of(row: Any) -> Turn:
+    """The value of a row of `turns`."""
+    return Turn(
+        id=TurnId(row["id"]),
+        scope_id=row["scope_id"],
+        session_id=row["session_id"],
+        seq=row["seq"],
+        role=row["role"],
+        actor=row["actor"],
+        text=row["text"],
+        caption=row["caption"],
+        occurred_at=row["occurred_at"],
+        recorded_at=row["recorded_at"],
+        trust=Trust(row["trust"]),
+        source=row["source"],
+        metadata=row["metadata"],
+        tags=tuple(row["tags"]),
+    )

@@ -1,0 +1,319 @@
+"""Units: one transaction each, with its tenant, and the stores that share it.
+
+`open_unit` begins, sets the tenant for row-level security with `set_config(…, true)`, commits on
+success and rolls back on anything else; faults of the driver leave it as ours. Nobody else writes
+`commit`. No unit is open while something waits for the network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import cached_property
+from typing import Any, TypeVar
+from uuid import UUID
+
+import asyncpg
+import orjson
+
+from mnemic.errors import ConfigurationError, OutcomeUnknown, StoreUnavailable
+from mnemic.model.scope import TenantId
+from mnemic.settings import DatabaseSettings
+from mnemic.store.embedding_models import EmbeddingModelStore
+from mnemic.store.episodes import EpisodeStore
+from mnemic.store.facts import FactStore
+from mnemic.store.faults import is_retryable, translated
+from mnemic.store.forgetting import ForgettingStore
+from mnemic.store.guards import GuardStore
+from mnemic.store.jobs import JobStore
+from mnemic.store.procedures import ProcedureStore
+from mnemic.store.retrieval import RetrievalStore
+from mnemic.store.scopes import ScopeStore
+from mnemic.store.sessions import SessionStore
+from mnemic.store.statement import Statement
+from mnemic.store.statistics import StatisticsStore
+from mnemic.store.turns import TurnStore
+from mnemic.store.vectors import VectorStore
+from mnemic.store.vectors_codec import decode_halfvec, encode_halfvec
+
+__all__ = ["Database", "Unit"]
+
+T = TypeVar("T")
+
+_NO_TENANT = UUID(int=0)
+_ROLLBACK_SECONDS_MAX = 5.0
+_BACKOFF_SECONDS = 0.01
+_BACKOFF_SECONDS_MAX = 0.5
+
+
+class Unit:
+    """One transaction of one tenant; its statements run one after another."""
+
+    def __init__(self, connection: asyncpg.Connection, tenant: UUID) -> None:
+        self.connection = connection
+        self.tenant = tenant
+
+    async def fetch(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
+        """All rows; the tenant is bound by the unit, never by the caller."""
+        values["tenant"] = self.tenant
+        return await self.connection.fetch(statement.sql, *statement.arguments(values))
+
+    async def fetch_one(self, statement: Statement, **values: object) -> asyncpg.Record | None:
+        """The first row, or nothing."""
+        values["tenant"] = self.tenant
+        return await self.connection.fetchrow(statement.sql, *statement.arguments(values))
+
+    async def execute(self, statement: Statement, **values: object) -> int:
+        """Run it; how many rows it touched."""
+        values["tenant"] = self.tenant
+        status = await self.connection.execute(statement.sql, *statement.arguments(values))
+        return int(status.rsplit(" ", 1)[-1]) if status[-1:].isdigit() else 0
+
+    async def execute_many(self, statement: Statement, rows: Sequence[dict[str, object]]) -> None:
+        """Run it for each of `rows`, in their order, in one pipelined exchange."""
+        await self.connection.executemany(
+            statement.sql, [statement.arguments({**row, "tenant": self.tenant}) for row in rows]
+        )
+
+    @cached_property
+    def scopes(self) -> ScopeStore:
+        """The scope tree."""
+        return ScopeStore(self)
+
+    @cached_property
+    def sessions(self) -> SessionStore:
+        """The life of sessions."""
+        return SessionStore(self)
+
+    @cached_property
+    def turns(self) -> TurnStore:
+        """What was said."""
+        return TurnStore(self)
+
+    @cached_property
+    def episodes(self) -> EpisodeStore:
+        """Experiences."""
+        return EpisodeStore(self)
+
+    @cached_property
+    def facts(self) -> FactStore:
+        """Knowledge and its evidence."""
+        return FactStore(self)
+
+    @cached_property
+    def procedures(self) -> ProcedureStore:
+        """Skills."""
+        return ProcedureStore(self)
+
+    @cached_property
+    def vectors(self) -> VectorStore:
+        """Embeddings of every kind."""
+        return VectorStore(self)
+
+    @cached_property
+    def statistics(self) -> StatisticsStore:
+        """Document frequencies."""
+        return StatisticsStore(self)
+
+    @cached_property
+    def retrieval(self) -> RetrievalStore:
+        """Candidates of a recall."""
+        return RetrievalStore(self)
+
+    @cached_property
+    def guards(self) -> GuardStore:
+        """Idempotency keys, tombstones, the audit log."""
+        return GuardStore(self)
+
+    @cached_property
+    def forgetting(self) -> ForgettingStore:
+        """Deletion by exact ids."""
+        return ForgettingStore(self)
+
+    @cached_property
+    def models(self) -> EmbeddingModelStore:
+        """The registry of embedding models; holds no tenant's data."""
+        return EmbeddingModelStore(self)
+
+    @cached_property
+    def jobs(self) -> JobStore:
+        """What maintenance is due; the only look-up before a tenant is known."""
+        return JobStore(self)
+
+
+class Database:
+    """A pool for each running loop and process, made on first use."""
+
+    def __init__(self, url: str, settings: DatabaseSettings) -> None:
+        self._url = url.replace("postgresql+asyncpg://", "postgresql://", 1)
+        self._settings = settings
+        self._pools: weakref.WeakKeyDictionary[
+            asyncio.AbstractEventLoop, tuple[int, asyncio.Future[asyncpg.Pool]]
+        ] = weakref.WeakKeyDictionary()
+
+    async def _pool(self) -> asyncpg.Pool:
+        loop = asyncio.get_running_loop()
+        held = self._pools.get(loop)
+        if held is None or held[0] != os.getpid() or _failed(held[1]):
+            opening = asyncio.ensure_future(self._open())
+            self._pools[loop] = held = (os.getpid(), opening)
+        return await asyncio.shield(held[1])
+
+    async def _open(self) -> asyncpg.Pool:
+        settings = self._settings
+        session = {
+            "application_name": "mnemic",
+            "search_path": "mnemic, public",
+            "plan_cache_mode": "force_custom_plan",
+            "statement_timeout": str(settings.statement_timeout_ms),
+            "lock_timeout": str(settings.lock_timeout_ms),
+            "idle_in_transaction_session_timeout": "60000",
+            "jit": "off",
+            "timezone": "UTC",
+        }
+        try:
+            return await asyncpg.create_pool(
+                self._url,
+                min_size=0,
+                max_size=settings.pool_max,
+                timeout=settings.connect_timeout_seconds,
+                statement_cache_size=0 if settings.pgbouncer else 256,
+                server_settings=None if settings.pgbouncer else session,
+                init=_prepare_connection,
+                reset=_leave_as_is,
+            )
+        except Exception as fault:
+            error = translated(fault)
+            if error is None:
+                raise ConfigurationError(f"MEM_DATABASE_URL cannot be used: {fault}") from fault
+            raise error from fault
+
+    @asynccontextmanager
+    async def open_unit(
+        self, tenant: TenantId | None, *, read_only: bool = False
+    ) -> AsyncIterator[Unit]:
+        """One transaction of `tenant`; without a tenant, no row of any tenant is visible.
+
+        Raises `StoreUnavailable` if no connection is free within
+        `database.acquire_timeout_seconds` or the server is away, `OutcomeUnknown` if the
+        connection is lost while committing.
+        """
+        pool = await self._pool()
+        connection = await self._acquire(pool)
+        owner = tenant or _NO_TENANT
+        try:
+            await self._begin(connection, owner, read_only=read_only)
+            try:
+                yield Unit(connection, owner)
+            except BaseException:
+                await _roll_back(connection)
+                raise
+            await _commit(connection)
+        except Exception as fault:
+            error = translated(fault)
+            if error is None or error is fault or is_retryable(fault):
+                raise
+            raise error from fault
+        finally:
+            await asyncio.shield(pool.release(connection))
+
+    async def transact(
+        self,
+        tenant: TenantId | None,
+        work: Callable[[Unit], Awaitable[T]],
+        *,
+        read_only: bool = False,
+    ) -> T:
+        """`work` in a unit, run again as a whole after a deadlock or serialization failure."""
+        for attempt in range(self._settings.retry_max + 1):
+            try:
+                async with self.open_unit(tenant, read_only=read_only) as unit:
+                    return await work(unit)
+            except asyncpg.PostgresError as fault:
+                if not is_retryable(fault) or attempt == self._settings.retry_max:
+                    raise translated(fault) or fault from fault
+            pause = min(_BACKOFF_SECONDS * 2**attempt, _BACKOFF_SECONDS_MAX)
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
+        raise AssertionError
+
+    async def _acquire(self, pool: asyncpg.Pool) -> Any:
+        try:
+            return await pool.acquire(timeout=self._settings.acquire_timeout_seconds)
+        except TimeoutError:
+            raise StoreUnavailable(
+                "No database connection was free in time; retry, or raise database.pool_max.",
+                pool_max=self._settings.pool_max,
+            ) from None
+        except Exception as fault:
+            error = translated(fault)
+            raise error or fault from fault
+
+    async def _begin(self, connection: Any, tenant: UUID, *, read_only: bool) -> None:
+        # One round trip; the tenant is a UUID object, so its text cannot carry SQL.
+        mode = " READ ONLY" if read_only else ""
+        text = f"BEGIN{mode}; SELECT set_config('mnemic.tenant_id', '{tenant}', true)"
+        if self._settings.pgbouncer:
+            text += (
+                ", set_config('search_path', 'mnemic, public', true)"
+                ", set_config('plan_cache_mode', 'force_custom_plan', true)"
+                f", set_config('statement_timeout', '{self._settings.statement_timeout_ms}', true)"
+                f", set_config('lock_timeout', '{self._settings.lock_timeout_ms}', true)"
+            )
+        await connection.execute(text)
+
+    async def close(self) -> None:
+        """Every pool of the running loop is closed; those of other loops end with them."""
+        held = self._pools.pop(asyncio.get_running_loop(), None)
+        if held is not None and held[0] == os.getpid() and not _failed(held[1]):
+            pool = await held[1]
+            await pool.close()
+
+
+def _failed(opening: asyncio.Future[asyncpg.Pool]) -> bool:
+    return opening.done() and (opening.cancelled() or opening.exception() is not None)
+
+
+async def _commit(connection: Any) -> None:
+    try:
+        status = await connection.execute("COMMIT")
+    except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError) as lost:
+        raise OutcomeUnknown from lost
+    if status != "COMMIT":
+        raise StoreUnavailable("The transaction was rolled back by the server.", status=status)
+
+
+async def _roll_back(connection: Any) -> None:
+    """The connection has no open transaction, or is closed."""
+    try:
+        async with asyncio.timeout(_ROLLBACK_SECONDS_MAX):
+            await asyncio.shield(asyncio.ensure_future(connection.execute("ROLLBACK")))
+    except BaseException:  # noqa: BLE001 - whatever stands in the way, no transaction stays open
+        with suppress(Exception):
+            connection.terminate()
+
+
+async def _prepare_connection(connection: Any) -> None:
+    place = await connection.fetchval(
+        "SELECT n.nspname FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n "
+        "ON n.oid = t.typnamespace WHERE t.typname = 'halfvec'"
+    )
+    if place is None:
+        raise ConfigurationError("The extension `vector` is missing; run `mnemic db init`.")
+    await connection.set_type_codec(
+        "jsonb", schema="pg_catalog", encoder=_json_text, decoder=orjson.loads
+    )
+    await connection.set_type_codec(
+        "halfvec", schema=place, encoder=encode_halfvec, decoder=decode_halfvec, format="binary"
+    )
+
+
+def _json_text(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+async def _leave_as_is(connection: Any) -> None:
+    """Units set nothing that outlives their transaction, so there is nothing to reset."""

@@ -1,0 +1,133 @@
+"""Embeddings, one table a kind of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from mnemic.model.embedding import Vector
+from mnemic.model.scope import Scope
+from mnemic.store.episodes import episode_text
+from mnemic.store.procedures import procedure_of, procedure_text
+from mnemic.store.statement import Statement
+from mnemic.store.turns import turn_text
+
+if TYPE_CHECKING:
+    from mnemic.store.unit import Unit
+
+__all__ = ["KINDS", "PendingText", "VectorStore"]
+
+KINDS = ("turn", "episode", "fact", "procedure")
+
+# The row decides scope and actor, so a vector can never stand apart from its memory; a memory that
+# was deleted meanwhile takes none.
+_PUT_TURN = Statement("""
+    INSERT INTO mnemic.turn_vectors (tenant_id, model_id, scope_id, memory_id, actor_id, embedding)
+    SELECT t.tenant_id, :model, t.scope_id, t.id, t.actor_id, :embedding
+      FROM mnemic.turns t WHERE {tenant:t} AND t.id = :id
+    ON CONFLICT (tenant_id, model_id, memory_id) DO UPDATE SET embedding = excluded.embedding
+""")
+
+
+def _put(noun: str) -> Statement:
+    return Statement(f"""
+        INSERT INTO mnemic.{noun}_vectors (tenant_id, model_id, scope_id, memory_id, embedding)
+        SELECT m.tenant_id, :model, m.scope_id, m.id, :embedding
+          FROM mnemic.{noun}s m WHERE {{tenant:m}} AND m.id = :id
+        ON CONFLICT (tenant_id, model_id, memory_id) DO UPDATE SET embedding = excluded.embedding
+    """)
+
+
+PUT = {"turn": _PUT_TURN, **{noun: _put(noun) for noun in KINDS[1:]}}
+
+DONE = {
+    noun: Statement(f"""
+        UPDATE mnemic.{noun}s m SET needs_vector = false
+         WHERE {{tenant:m}} AND m.id = ANY(CAST(:ids AS uuid[]))
+    """)
+    for noun in KINDS
+}
+
+MISSING = {
+    noun: Statement(f"""
+        SELECT m.* FROM mnemic.{noun}s m WHERE {{tenant:m}} AND m.needs_vector
+         ORDER BY m.recorded_at, m.id LIMIT :limit
+    """)
+    for noun in KINDS
+}
+
+LIFT = {
+    noun: Statement(f"""
+        UPDATE mnemic.{noun}_vectors v SET scope_id = m.scope_id FROM mnemic.{noun}s m
+         WHERE {{tenant:v}} AND {{tenant:m}} AND m.id = v.memory_id
+           AND v.scope_id = :session AND m.scope_id = :parent
+    """)
+    for noun in KINDS
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingText:
+    """A memory that has no vector yet, with the text to embed."""
+
+    kind: str
+    id: UUID
+    text: str
+
+
+class VectorStore:
+    """Keeps vectors beside their memories. Never commits; the unit does."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def put(self, kind: str, vectors: Sequence[tuple[UUID, Vector]], *, model: int) -> None:
+        """Each memory that still exists has its vector under `model`.
+
+        One of the store methods without a scope: the memory's own row decides it.
+        """
+        await self._unit.execute_many(
+            PUT[kind],
+            [{"id": one, "model": model, "embedding": vector} for one, vector in vectors],
+        )
+        await self._unit.execute(DONE[kind], ids=[one for one, _ in vectors])
+
+    async def missing(self, *, limit: int) -> list[PendingText]:
+        """Memories of the tenant without a vector, oldest first within a kind.
+
+        One of the store methods without a scope: maintenance asks for the whole tenant.
+        """
+        found: list[PendingText] = []
+        for kind in KINDS:
+            if len(found) < limit:
+                rows = await self._unit.fetch(MISSING[kind], limit=limit - len(found))
+                found += [
+                    PendingText(kind=kind, id=row["id"], text=_text(kind, row)) for row in rows
+                ]
+        return found
+
+    async def lift(self, scope: Scope, *, parent: Scope) -> None:
+        """The vectors of memories that moved from a session to its parent stand there too."""
+        for kind in KINDS:
+            await self._unit.execute(LIFT[kind], session=scope.id, parent=parent.id)
+
+
+def _text(kind: str, row: object) -> str:
+    values: dict[str, object] = dict(row)  # type: ignore[call-overload]
+    if kind == "turn":
+        caption = values["caption"]
+        return turn_text(
+            str(values["actor"]), str(values["text"]), str(caption) if caption else None
+        )
+    if kind == "episode":
+        topics = values["key_topics"]
+        return episode_text(
+            str(values["title"]),
+            str(values["summary"]),
+            [str(topic) for topic in topics] if isinstance(topics, list) else [],
+        )
+    if kind == "fact":
+        return str(values["content"])
+    return procedure_text(procedure_of(values))
