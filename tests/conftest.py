@@ -1,0 +1,107 @@
+"""One server for the whole run, and a database of its own for each test that asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import asyncpg
+import pytest
+
+from mnemic.embedded import EmbeddedServers, start
+from mnemic.settings import EmbeddedSettings
+from mnemic.store import roles
+from mnemic.store.upgrade import upgrade
+
+_TEMPLATE = "mnemic_template"
+_numbers = count(1)
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database of the test's own, as each role that may enter it."""
+
+    servers: EmbeddedServers
+    name: str
+
+    @property
+    def app_url(self) -> str:
+        return self.servers.postgres_url(roles.APP_ROLE, self.name)
+
+    @property
+    def owner_url(self) -> str:
+        return self.servers.postgres_url(roles.OWNER_ROLE, self.name)
+
+    @property
+    def admin_url(self) -> str:
+        return self.servers.postgres_url("postgres", self.name)
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServers]:
+    """PostgreSQL and Valkey, thrown away afterwards; nothing of theirs reaches the disk."""
+    settings = EmbeddedSettings(data_dir=tmp_path_factory.mktemp("servers"))
+    started = start(settings, durable=False)
+    yield started
+    started.discard()
+
+
+@pytest.fixture(scope="session")
+async def template(servers: EmbeddedServers) -> str:
+    """The name of a migrated database that others are copied from."""
+    await roles.init(servers.postgres_url(), database=_TEMPLATE)
+    upgrade(servers.postgres_url(roles.OWNER_ROLE, _TEMPLATE))
+    return _TEMPLATE
+
+
+@pytest.fixture
+async def database(servers: EmbeddedServers, template: str) -> AsyncIterator[Database]:
+    """A migrated database, dropped afterwards."""
+    made = Database(servers, f"test_{next(_numbers)}")
+    await _execute(servers, f"CREATE DATABASE {made.name} TEMPLATE {template} STRATEGY file_copy")
+    # Settings of roles in a database are not copied with it.
+    await roles.init(servers.postgres_url(), database=made.name)
+    yield made
+    await _execute(servers, f"DROP DATABASE {made.name} WITH (FORCE)")
+
+
+@pytest.fixture
+async def empty_database(servers: EmbeddedServers) -> AsyncIterator[Database]:
+    """A database that was set up but never migrated, dropped afterwards."""
+    made = Database(servers, f"empty_{next(_numbers)}")
+    await roles.init(servers.postgres_url(), database=made.name)
+    yield made
+    await _execute(servers, f"DROP DATABASE {made.name} WITH (FORCE)")
+
+
+@pytest.fixture
+async def app(database: Database) -> AsyncIterator[asyncpg.Connection]:
+    """A connection as the role that serves."""
+    connection = await asyncpg.connect(database.app_url)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def owner(database: Database) -> AsyncIterator[asyncpg.Connection]:
+    """A connection as the role that migrates."""
+    connection = await asyncpg.connect(database.owner_url)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def admin(database: Database) -> AsyncIterator[asyncpg.Connection]:
+    """A connection as the superuser, which sees through every policy."""
+    connection = await asyncpg.connect(database.admin_url)
+    yield connection
+    await connection.close()
+
+
+async def _execute(servers: EmbeddedServers, statement: str) -> None:
+    connection = await asyncpg.connect(servers.postgres_url())
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
