@@ -1,5 +1,6 @@
 """What is made of memories: rules by default, a language model as a plug-in."""
 
 from mnemic.think.protocol import SessionRecord, Thinker
+from mnemic.think.rules import RulesThinker
 
-__all__ = ["SessionRecord", "Thinker"]
+__all__ = ["RulesThinker", "SessionRecord", "Thinker"]

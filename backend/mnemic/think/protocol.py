@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from mnemic.model.episode import EpisodeDraft, Outcome
+from mnemic.model.fact import FactCreate
 from mnemic.model.turn import Turn, TurnCreate
 
 __all__ = ["SessionRecord", "Thinker"]
@@ -31,11 +34,21 @@ class SessionRecord:
 
 
 class Thinker(Protocol):
-    """Makes memories of a session. It is called with no transaction open and may take its time."""
+    """Makes memories of what was said. It is called with no transaction open."""
 
     async def summarise(self, session: SessionRecord) -> EpisodeDraft:
         """The session as an episode.
 
-        Raises `InvalidInput` when there is nothing to tell: no turn, task or note.
+        It may take its time. Raises `InvalidInput` when there is nothing to tell: no turn, task
+        or note.
+        """
+        ...
+
+    def extract_facts(
+        self, text: str, *, actor: str, occurred_at: datetime
+    ) -> Sequence[FactCreate]:
+        """What `actor` states in the text, each once, in order; nothing when nothing is stated.
+
+        A caller waits for the answer, so it is given without asking anybody.
         """
         ...
