@@ -24,7 +24,7 @@ ABSORB = statement_file("absorb")
 
 ALONE = Statement("""
     SELECT pg_try_advisory_xact_lock(hashtextextended('mnemic.count_terms', 0)
-             # hashtextextended(CAST(:tenant AS text), 0)) AS alone
+             # hashtextextended(CAST(CAST(:tenant AS uuid) AS text), 0)) AS alone
 """)
 
 DROP_SCOPE = Statement("DELETE FROM mnemic.term_stats s WHERE {tenant:s} AND s.scope_id = :scope")
