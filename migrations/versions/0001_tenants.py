@@ -49,7 +49,8 @@ UPGRADE = (
       path_digest bytea NOT NULL,
       recorded_at timestamptz NOT NULL DEFAULT now(),
       CONSTRAINT scopes_pkey PRIMARY KEY (tenant_id, id),
-      CONSTRAINT scopes_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES mnemic.tenants (tenant_id),
+      CONSTRAINT scopes_tenant_id_fkey FOREIGN KEY (tenant_id)
+        REFERENCES mnemic.tenants (tenant_id),
       CONSTRAINT scopes_parent_id_fkey FOREIGN KEY (tenant_id, parent_id)
         REFERENCES mnemic.scopes (tenant_id, id),
       CONSTRAINT scopes_path_key UNIQUE (tenant_id, path_digest),

@@ -13,10 +13,8 @@ down_revision = "0006"
 branch_labels = None
 depends_on = None
 
-VECTOR_TABLES = ("turn_vectors", "episode_vectors", "fact_vectors", "procedure_vectors")
-
-UPGRADE = (
-    """
+TABLES = {
+    "turn_vectors": """
     CREATE TABLE mnemic.turn_vectors (
       tenant_id uuid NOT NULL,
       model_id smallint NOT NULL,
@@ -31,12 +29,7 @@ UPGRADE = (
         REFERENCES mnemic.turns (tenant_id, id) ON DELETE CASCADE
     ) PARTITION BY LIST (tenant_id)
     """,
-    """
-    CREATE INDEX turn_vectors_exact_idx
-      ON mnemic.turn_vectors (tenant_id, model_id, scope_id, actor_id)
-      INCLUDE (memory_id, embedding)
-    """,
-    """
+    "episode_vectors": """
     CREATE TABLE mnemic.episode_vectors (
       tenant_id uuid NOT NULL,
       model_id smallint NOT NULL,
@@ -50,12 +43,7 @@ UPGRADE = (
         REFERENCES mnemic.episodes (tenant_id, id) ON DELETE CASCADE
     ) PARTITION BY LIST (tenant_id)
     """,
-    """
-    CREATE INDEX episode_vectors_exact_idx
-      ON mnemic.episode_vectors (tenant_id, model_id, scope_id)
-      INCLUDE (memory_id, embedding)
-    """,
-    """
+    "fact_vectors": """
     CREATE TABLE mnemic.fact_vectors (
       tenant_id uuid NOT NULL,
       model_id smallint NOT NULL,
@@ -69,12 +57,7 @@ UPGRADE = (
         REFERENCES mnemic.facts (tenant_id, id) ON DELETE CASCADE
     ) PARTITION BY LIST (tenant_id)
     """,
-    """
-    CREATE INDEX fact_vectors_exact_idx
-      ON mnemic.fact_vectors (tenant_id, model_id, scope_id)
-      INCLUDE (memory_id, embedding)
-    """,
-    """
+    "procedure_vectors": """
     CREATE TABLE mnemic.procedure_vectors (
       tenant_id uuid NOT NULL,
       model_id smallint NOT NULL,
@@ -88,12 +71,31 @@ UPGRADE = (
         REFERENCES mnemic.procedures (tenant_id, id) ON DELETE CASCADE
     ) PARTITION BY LIST (tenant_id)
     """,
+}
+
+# PLAIN: never compressed or moved out of line, so an exact scan of a long vector reads no TOAST.
+# Partitions inherit the storage of their table. Index-only scans need the visibility map: vacuum
+# after 2 % of change, and of mere inserts. The partition's index comes first, under a name that is
+# written out; the table's index then takes it as its own.
+STORAGE = (
+    "ALTER TABLE mnemic.{table} ALTER COLUMN embedding SET STORAGE PLAIN",
     """
-    CREATE INDEX procedure_vectors_exact_idx
-      ON mnemic.procedure_vectors (tenant_id, model_id, scope_id)
+    CREATE TABLE mnemic.{table}_default PARTITION OF mnemic.{table} DEFAULT
+      WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)
+    """,
+    """
+    CREATE INDEX {table}_default_exact_idx
+      ON mnemic.{table}_default (tenant_id, model_id, scope_id{actor})
       INCLUDE (memory_id, embedding)
     """,
     """
+    CREATE INDEX {table}_exact_idx
+      ON mnemic.{table} (tenant_id, model_id, scope_id{actor})
+      INCLUDE (memory_id, embedding)
+    """,
+)
+
+PROMOTED_INDEXES = """
     CREATE TABLE mnemic.promoted_indexes (
       tenant_id uuid NOT NULL,
       table_name text NOT NULL,
@@ -108,39 +110,21 @@ UPGRADE = (
       CONSTRAINT promoted_indexes_state_check CHECK (state IN ('building', 'valid', 'dropping')),
       CONSTRAINT promoted_indexes_table_name_bytes_check CHECK (octet_length(table_name) <= 512)
     )
-    """,
-)
-DOWNGRADE = (
-    "DROP TABLE mnemic.promoted_indexes",
-    "DROP TABLE mnemic.procedure_vectors",
-    "DROP TABLE mnemic.fact_vectors",
-    "DROP TABLE mnemic.episode_vectors",
-    "DROP TABLE mnemic.turn_vectors",
-)
-
-
-# PLAIN: never compressed or moved out of line, so the covering index holds the value itself and an
-# exact scan of a long vector reads no TOAST. Partitions inherit the storage of their table.
-# Index-only scans need the visibility map: vacuum after 2 % of change, and of mere inserts.
-PARTITION = (
-    "ALTER TABLE mnemic.{table} ALTER COLUMN embedding SET STORAGE PLAIN",
-    """
-    CREATE TABLE mnemic.{table}_default PARTITION OF mnemic.{table} DEFAULT
-      WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)
-    """,
-)
+"""
 
 
 def upgrade() -> None:
     """The tables exist, behind no wall yet; nobody but their owner has rights on them."""
-    for statement in UPGRADE:
+    for table, statement in TABLES.items():
         op.execute(statement)
-    for table in VECTOR_TABLES:
-        for statement in PARTITION:
-            op.execute(statement.format(table=table))
+        actor = ", actor_id" if table == "turn_vectors" else ""
+        for stored in STORAGE:
+            op.execute(stored.format(table=table, actor=actor))
+    op.execute(PROMOTED_INDEXES)
 
 
 def downgrade() -> None:
     """They are gone, and their rows with them."""
-    for statement in DOWNGRADE:
-        op.execute(statement)
+    op.execute("DROP TABLE mnemic.promoted_indexes")
+    for table in reversed(TABLES):
+        op.execute(f"DROP TABLE mnemic.{table}")

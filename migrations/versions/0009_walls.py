@@ -95,7 +95,7 @@ TYPES = ("consolidation_status", "consolidation_type", "outcome", "scope_type")
 
 
 def upgrade() -> None:
-    """Without a tenant no row is visible; with one, its own rows are, and the owner is no exception."""
+    """Without a tenant no row is visible, with one its own; the owner is no exception."""
     for table in (*TENANT_TABLES, *PARTITIONS):
         for statement in WALL:
             op.execute(statement.format(table=table))

@@ -25,6 +25,8 @@ READERS = {
     "turns": f"{_WORDS}, actor_id",
 }
 
+_READER = "CREATE POLICY lookup_reader ON mnemic.{table} FOR SELECT TO mnemic_lookup USING (true)"
+
 # The tenant is compared bare: inside `(SELECT …)` the planner cannot see how large it is. The plan
 # is made anew for each call, as a kept one would not know the tenant or the words either.
 _HEAD = """
@@ -51,54 +53,58 @@ def _lexical(name: str, table: str, live: str, extra: str = "") -> str:
 
 
 # A digest of 256 random bits is unique but for a forged row; the caller refuses two.
-_PRINCIPAL = f"""
+_PRINCIPAL = """
     CREATE FUNCTION mnemic.principal_of(key_digest bytea)
     RETURNS TABLE (tenant_id uuid, id uuid, scope_id uuid, rights text[], expires_at timestamptz)
-    {_HEAD}
+    {head}
     BEGIN ATOMIC
       SELECT k.tenant_id, k.id, k.scope_id, k.rights, k.expires_at FROM mnemic.api_keys k
        WHERE k.key_digest = principal_of.key_digest AND k.revoked_at IS NULL;
     END
 """
 
-
-def _tenants_with(table: str, pending: str) -> str:
-    """Tenants that have such a row, one index probe for each, however many rows they have."""
-    return f"""
-        WITH RECURSIVE found (tenant_id) AS (
-          (SELECT w.tenant_id FROM mnemic.{table} w WHERE {pending}
-            ORDER BY w.tenant_id LIMIT 1)
-          UNION ALL
-          SELECT (SELECT w.tenant_id FROM mnemic.{table} w
-                   WHERE w.tenant_id > f.tenant_id AND {pending}
-                   ORDER BY w.tenant_id LIMIT 1)
-            FROM found f WHERE f.tenant_id IS NOT NULL)
-        SELECT f.tenant_id FROM found f WHERE f.tenant_id IS NOT NULL
-    """
+# Tenants that have such a row: one index probe for each tenant, however many rows it has.
+_TENANTS_WITH = """
+    SELECT a.tenant_id FROM (
+      WITH RECURSIVE found (tenant_id) AS (
+        (SELECT w.tenant_id FROM mnemic.{table} w WHERE {pending}
+          ORDER BY w.tenant_id LIMIT 1)
+        UNION ALL
+        SELECT (SELECT w.tenant_id FROM mnemic.{table} w
+                 WHERE w.tenant_id > f.tenant_id AND {pending}
+                 ORDER BY w.tenant_id LIMIT 1)
+          FROM found f WHERE f.tenant_id IS NOT NULL)
+      SELECT f.tenant_id FROM found f WHERE f.tenant_id IS NOT NULL) a
+     WHERE tenants_due.job = '{job}'
+"""
+# In another order each time, so that no tenant stands behind the same ones for ever.
+_DUE = """
+    CREATE FUNCTION mnemic.tenants_due(job text, "limit" int, due_before timestamptz)
+    RETURNS TABLE (tenant_id uuid) {head}
+    BEGIN ATOMIC
+      SELECT d.tenant_id FROM (SELECT DISTINCT u.tenant_id FROM ({arms}) u) d
+       ORDER BY hashtextextended(d.tenant_id::text,
+                                 (extract(epoch FROM statement_timestamp()) * 1000)::bigint)
+       LIMIT tenants_due."limit";
+    END
+"""
+_KINDS = ("turns", "episodes", "facts", "procedures")
+_ARMS = (
+    (
+        "end_idle_sessions",
+        "sessions",
+        "w.state <> 'ended' AND w.last_active_at < tenants_due.due_before",
+    ),
+    *(("embed_missing", kind, "w.needs_vector") for kind in _KINDS),
+    *(("count_terms", kind, "NOT w.stats_counted") for kind in _KINDS),
+)
 
 
 def _due() -> str:
-    kinds = ("turns", "episodes", "facts", "procedures")
-    arms = [
-        ("end_idle_sessions", "sessions", "w.state <> 'ended' AND w.last_active_at < due_before"),
-        *(("embed_missing", kind, "w.needs_vector") for kind in kinds),
-        *(("count_terms", kind, "NOT w.stats_counted") for kind in kinds),
-    ]
-    union = " UNION ALL ".join(
-        f"SELECT a.tenant_id FROM ({_tenants_with(table, pending)}) a WHERE job = '{name}'"
-        for name, table, pending in arms
+    arms = (
+        _TENANTS_WITH.format(job=job, table=table, pending=pending) for job, table, pending in _ARMS
     )
-    # In another order each time, so that no tenant stands behind the same ones for ever.
-    return f"""
-        CREATE FUNCTION mnemic.tenants_due(job text, "limit" int, due_before timestamptz)
-        RETURNS TABLE (tenant_id uuid) {_HEAD}
-        BEGIN ATOMIC
-          SELECT d.tenant_id FROM (SELECT DISTINCT u.tenant_id FROM ({union}) u) d
-           ORDER BY hashtextextended(d.tenant_id::text,
-                      (extract(epoch FROM statement_timestamp()) * 1000)::bigint)
-           LIMIT "limit";
-        END
-    """
+    return _DUE.format(head=_HEAD, arms=" UNION ALL ".join(arms))
 
 
 FUNCTIONS = {
@@ -113,7 +119,7 @@ FUNCTIONS = {
     "lexical_procedures(tsquery, tsquery, uuid[], int)": _lexical(
         "lexical_procedures", "procedures", _LIVE
     ),
-    "principal_of(bytea)": _PRINCIPAL,
+    "principal_of(bytea)": _PRINCIPAL.format(head=_HEAD),
     "tenants_due(text, int, timestamptz)": _due(),
 }
 
@@ -122,9 +128,7 @@ def upgrade() -> None:
     """The serving role may call the functions, and they see what their role may read."""
     for table, columns in READERS.items():
         op.execute(f"GRANT SELECT ({columns}) ON mnemic.{table} TO mnemic_lookup")
-        op.execute(
-            f"CREATE POLICY lookup_reader ON mnemic.{table} FOR SELECT TO mnemic_lookup USING (true)"
-        )
+        op.execute(_READER.format(table=table))
     # A function's new owner needs CREATE for the moment in which it becomes the owner.
     op.execute("GRANT CREATE ON SCHEMA mnemic TO mnemic_lookup")
     for signature, statement in FUNCTIONS.items():

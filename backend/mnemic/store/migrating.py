@@ -34,6 +34,8 @@ OWNER_SETTING = "MEM_DATABASE_OWNER_URL"
 _LOCK = 0x6D6E656D_6D696772
 LOCK_TIMEOUT_MS = 5_000
 STATEMENT_TIMEOUT_MS = 600_000
+_SERVER_VERSION_MIN = 160_000
+_VECTOR_VERSION_MIN = [0, 8]
 
 OFFLINE_PREAMBLE = (
     f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}",
@@ -41,22 +43,24 @@ OFFLINE_PREAMBLE = (
     f"SELECT pg_advisory_xact_lock({_LOCK})",
 )
 
-_STATE = f"""
+_STATE = """
 SELECT current_setting('server_version_num')::int AS server_version,
        current_user::text AS role,
-       to_regrole('{OWNER_ROLE}') IS NOT NULL
+       to_regrole('mnemic_owner') IS NOT NULL
          AND to_regrole('mnemic_app') IS NOT NULL
          AND to_regrole('mnemic_lookup') IS NOT NULL AS has_roles,
-       (SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = '{SCHEMA}') AS schema_owner,
+       (SELECT rolname FROM pg_namespace JOIN pg_roles ON pg_roles.oid = nspowner
+         WHERE nspname = 'mnemic') AS schema_owner,
        (SELECT string_to_array(substring(extversion from '^[0-9.]+'), '.')::int[]
           FROM pg_extension WHERE extname = 'vector') AS vector_version,
-       (SELECT count(*) = 2 FROM pg_extension WHERE extname IN ('pg_trgm', 'btree_gin')) AS has_rest,
+       (SELECT count(*) = 2 FROM pg_extension
+         WHERE extname IN ('pg_trgm', 'btree_gin')) AS has_rest,
        (SELECT string_agg(DISTINCT quote_ident(nspname), ', ')
           FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
          WHERE extname IN ('vector', 'pg_trgm', 'btree_gin')) AS extension_schemas,
-       to_regclass('{SCHEMA}.alembic_version') IS NOT NULL AS has_version,
+       to_regclass('mnemic.alembic_version') IS NOT NULL AS has_version,
        EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-                WHERE nspname = '{SCHEMA}' AND relkind IN ('r', 'p')) AS has_tables
+                WHERE nspname = 'mnemic' AND relkind IN ('r', 'p')) AS has_tables
 """
 
 
@@ -112,7 +116,7 @@ async def _prepared(url: str | SecretStr, *, reads_only: bool) -> asyncpg.Connec
         idle_in_transaction_session_timeout="0",
     )
     try:
-        state = await connection.fetchrow(_STATE)
+        (state,) = await connection.fetch(_STATE)
         _refuse_unfit(state)
         if not reads_only and state["role"] != OWNER_ROLE:
             await _become_owner(connection, state["role"])
@@ -127,7 +131,7 @@ async def _prepared(url: str | SecretStr, *, reads_only: bool) -> asyncpg.Connec
 
 def _refuse_unfit(state: Any) -> None:
     remedy = "run `mnemic db init`"
-    if state["server_version"] < 160_000:
+    if state["server_version"] < _SERVER_VERSION_MIN:
         raise ConfigurationError("the server is older than PostgreSQL 16; upgrade the server")
     if not state["has_roles"]:
         raise ConfigurationError(f"a role of mnemic is missing on the server; {remedy}")
@@ -135,7 +139,7 @@ def _refuse_unfit(state: Any) -> None:
         raise ConfigurationError(
             f"an extension (vector, pg_trgm, btree_gin) is missing in the database; {remedy}"
         )
-    if state["vector_version"] < [0, 8]:
+    if state["vector_version"] < _VECTOR_VERSION_MIN:
         raise ConfigurationError(
             "pgvector is older than 0.8; install 0.8 or later, then ALTER EXTENSION vector UPDATE"
         )

@@ -17,7 +17,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-import asyncpg
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
@@ -184,8 +183,7 @@ def _reporter(
         if done == 1:
             before = _position(script, moved) - (1 if step.is_upgrade else 0)
             total = abs(_position(script, revision) - before)
-        found = script.get_revision(moved)
-        progress(Step(done, total, moved, found.doc.rstrip(".") if found else ""))
+        progress(Step(done, total, moved, script.get_revision(moved).doc.rstrip(".")))
 
     return report
 
