@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from datetime import datetime
 
 from mnemic.errors import InvalidInput
 from mnemic.model.episode import EpisodeDraft
+from mnemic.model.fact import FactCreate
 from mnemic.model.normalise import is_blank
+from mnemic.think.extraction import extract_facts
 from mnemic.think.protocol import SessionRecord
 from mnemic.think.said import Weights, said_in
 from mnemic.think.summaries import opening_of, summary_of
@@ -30,6 +34,12 @@ class RulesThinker:
     async def summarise(self, session: SessionRecord) -> EpisodeDraft:
         """See `draft_of`; computed on a thread, so that a long session stops nobody."""
         return await asyncio.to_thread(draft_of, session)
+
+    def extract_facts(
+        self, text: str, *, actor: str, occurred_at: datetime
+    ) -> Sequence[FactCreate]:
+        """See `extraction.extract_facts`."""
+        return extract_facts(text, actor=actor, occurred_at=occurred_at)
 
 
 def draft_of(session: SessionRecord) -> EpisodeDraft:

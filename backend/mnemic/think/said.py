@@ -81,18 +81,20 @@ class Weights:
         """The weight of one term."""
         return math.log1p(self._turns_of[term]) / self._scale
 
-    def salience(self, one: Said) -> float:
-        """How well a sentence stands for the session.
-
-        The mean weight of its terms, less when it has fewer than five, plus ½ for a decision or
-        a lesson and ¼ for a wish to keep something in mind, less for a question, times a factor
-        of its speaker's role.
-        """
+    def mean(self, one: Said) -> float:
+        """The mean weight of a sentence's terms, less when it has fewer than five of them."""
         if not one.terms:
             return 0.0
         mean = math.fsum(map(self.of, one.terms)) / len(one.terms)
-        value = mean * min(1.0, len(one.terms) / TERMS_FULL)
-        plain = one.plain
+        return mean * min(1.0, len(one.terms) / TERMS_FULL)
+
+    def salience(self, one: Said) -> float:
+        """How well a sentence stands for the session.
+
+        `mean`, plus ½ for a decision or a lesson and ¼ for a wish to keep something in mind, less
+        0.4 for a question, times a factor of its speaker's role.
+        """
+        value, plain = self.mean(one), one.plain
         if cues.is_decision(plain) or cues.is_lesson(plain):
             value += _BONUS
         if cues.is_signal(plain):

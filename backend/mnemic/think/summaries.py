@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from mnemic.think import cues
@@ -15,14 +16,23 @@ SENTENCE_CHARS_MAX = 400
 OPENING_TURNS = 4
 CLOSING_SHARE = 3
 THREE_FROM_SENTENCES = 4
+TERMS_MIN = 2
 _REQUEST_BONUS = 0.6
 _ENDING_BONUS = 0.4
 _KNOWN_SHARE = 0.25
+_LEANING_FACTOR = 0.5
+# Such a sentence is understood only beside the one before it.
+_LEANING = re.compile(
+    r"(?:it|that|this|they|these|those|he|she|then|so|which|here|i will|i'll)\b", re.IGNORECASE
+)
 _ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f", '."', "!'", '!"', ".)")
 
 
 def opening_of(said: Sequence[Said], weights: Weights) -> Said | None:
-    """The sentence that tells what the session is about: an early one, a user's if possible."""
+    """The sentence that tells what the session is about: an early one, a user's if possible.
+
+    Among equals the first: a session says early what it is for.
+    """
     early, turns = list[Said](), dict[int, None]()
     for one in said:
         if one.role != "user" or cues.is_greeting(one.plain):
@@ -35,7 +45,7 @@ def opening_of(said: Sequence[Said], weights: Weights) -> Said | None:
         early = [one for one in said if not cues.is_greeting(one.plain)][:OPENING_TURNS]
 
     def aim(one: Said) -> float:
-        return weights.salience(one) + (_REQUEST_BONUS if cues.is_request(one.plain) else 0)
+        return weights.mean(one) + (_REQUEST_BONUS if cues.is_request(one.plain) else 0)
 
     return max(early, key=aim, default=None)
 
@@ -94,10 +104,12 @@ def _best(
     known = {term for one in chosen for term in one.terms}
     found, most = None, 0.0
     for one in said:
-        if one in chosen or not one.terms:
+        if one in chosen or len(one.terms) < TERMS_MIN:
             continue
         new = sum(term not in known for term in one.terms) / len(one.terms)
         worth = value(one) * (_KNOWN_SHARE + (1 - _KNOWN_SHARE) * new)
+        if _LEANING.match(one.text):
+            worth *= _LEANING_FACTOR
         if worth > most:
             found, most = one, worth
     return found

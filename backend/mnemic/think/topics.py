@@ -18,6 +18,7 @@ CHARS_MIN, CHARS_MAX = 3, 40
 _NAME_FACTOR = 1.5
 _PAIR_FACTOR = 1.9
 _PAIR_TURNS_MIN = 2
+SPEAKER_WORDS_MAX = 1_000
 _ROLES = frozenset({"user", "assistant", "note"})
 _WORD = re.compile(r"[^\W_](?:[\w'+#./-]*[\w+#])?")
 _NOT_A_THING = re.compile(r"(?:ly|n't|'\w+)\Z|\d[\d.,:/-]*\Z|\Ahttps?")
@@ -63,9 +64,9 @@ def topics_of(said: Sequence[Said]) -> tuple[str, ...]:
     """Up to seven topics, the weightiest first; at least three if so many things are named.
 
     A word weighs the number of turns it is in, a name or identifier half as much again, and a pair
-    of words that stands together in two turns nearly twice as much. Beyond three, only what is a
-    name or comes up in two turns is a topic. Numbers, adverbs, words without a topic of their own
-    and the speakers themselves are none.
+    of words that stands together in two turns nearly twice as much, in the place of both. Beyond
+    three, only what is a name or comes up in two turns is a topic. Numbers, adverbs, words without
+    a topic of their own and the speakers themselves are none.
     """
     candidates = _candidates(said)
     pairs = [
@@ -73,14 +74,11 @@ def topics_of(said: Sequence[Said]) -> tuple[str, ...]:
         for topic in candidates.values()
         if len(topic.parts) > 1 and topic.turns >= _PAIR_TURNS_MIN
     ]
-    covered: Counter[str] = Counter()
-    for pair in pairs:
-        for part in pair.parts:
-            covered[part] = max(covered[part], pair.turns)
+    covered = {part for pair in pairs for part in pair.parts}
     kept = [
         topic
         for topic in candidates.values()
-        if len(topic.parts) == 1 and topic.turns > covered[topic.parts[0]]
+        if len(topic.parts) == 1 and topic.parts[0] not in covered
     ]
     ranked = sorted([*kept, *pairs], key=lambda topic: (-topic.weight, topic.first))
     found = [
@@ -92,7 +90,7 @@ def topics_of(said: Sequence[Said]) -> tuple[str, ...]:
 
 
 def _candidates(said: Sequence[Said]) -> dict[tuple[str, ...], _Topic]:
-    speakers = {one.speaker.casefold() for one in said}
+    speakers = _called(one.speaker for one in said)
     found: dict[tuple[str, ...], _Topic] = {}
     for one in said:
         if one.role not in _ROLES:
@@ -103,7 +101,14 @@ def _candidates(said: Sequence[Said]) -> dict[tuple[str, ...], _Topic]:
     return found
 
 
-def _things(sentence: str, speakers: set[str]) -> Iterator[tuple[tuple[str, ...], str, bool]]:
+def _called(speakers: Iterable[str]) -> frozenset[str]:
+    """What speakers are called: their names, each word of them, and its beginnings."""
+    names = dict.fromkeys(speakers)
+    words = [word.casefold() for name in names for word in name.split()][:SPEAKER_WORDS_MAX]
+    return frozenset(word[:end] for word in words for end in range(CHARS_MIN, len(word) + 1))
+
+
+def _things(sentence: str, speakers: frozenset[str]) -> Iterator[tuple[tuple[str, ...], str, bool]]:
     """The things of a sentence, alone and in pairs: key, spelling, and whether it is a name."""
     text = normal_form(sentence)
     before: tuple[int, str, str] | None = None
@@ -125,7 +130,7 @@ def _things(sentence: str, speakers: set[str]) -> Iterator[tuple[tuple[str, ...]
         before = (found.end(), key, word)
 
 
-def _is_thing(word: str, folded: str, speakers: Iterable[str]) -> bool:
+def _is_thing(word: str, folded: str, speakers: frozenset[str]) -> bool:
     return (
         CHARS_MIN <= len(word) <= CHARS_MAX
         and folded not in WEAK_WORDS

@@ -40,7 +40,7 @@ _NAMELESS_TOOLS = frozenset({"tool", "tools", "function"})
 _INTENTS = (
     (
         "fix problem",
-        r"fix|debug|repair|broken|bugs?|crash(?:es|ed)?|errors?|fail(?:s|ed|ing)?|wrong",
+        r"fix|debug|repair|broken|bugs?|crash(?:es|ed)?|errors?|fail(?:s|ed|ing)?",
     ),
     ("remember preference", r"remember|(?:i|we) prefer|don't forget|keep in mind"),
     ("choose option", r"choose|decide|decided|which|pick|compare|versus|vs|better"),

@@ -23,29 +23,31 @@ _EMPTY = """
     yourself yourselves
 """
 _WEAK = """
-    able add added adding agree agreed allow ask asked asking bad become began begin best better
-    big bit bring brought build built busy call called came care careful cause certain chance
-    change changed check clear close come comes coming common complete consider cool correct
-    couple create created cut day days deal decide decided deep depend different difficult easy
-    end enough evening example exactly expect explain extra fact fair fast feel fill final
-    finally find fine finish first fit five fix fixed follow forget found four free friday full
-    fun general gets give given glad good great guess half happen happened happens happy hard
-    hear heard help helped helps high hold holds hope hour hours idea important keep keeping
-    keeps kept kind knew know known knows large last late later lead learn learned least leave
-    left less life little live long longer look looked looking looks lose lot lots love low made
-    main make makes making many matter mean means meant mention middle mind minute minutes
-    moment monday month months morning move moved name near need needed needs new next nice
-    night note noted notice number old open order part past pay people person pick place plain
-    plan planning plus point possible prefer pretty probably problem promise put question quick
-    quickly quite ran read ready real reason recent remember remind right run running runs said
-    saturday saw say saying says second seconds see seem seems seen send sense sent set several
-    short show simple simply single six small soon sort sound sounds speak spend start started
-    starting stay step stop stuff sunday sure take takes taking talk tell ten thing things think
-    thinking third thought three thursday time times tired told took total tried true try trying
-    tuesday turn two understand understood use used useful uses using usual usually wait waits
-    want wanted wants watch way wednesday week weekend weeks went whole wish wonder word words
-    work worked working works worry worth write wrong year years january february march april
-    june july august september october november december
+    able add added adding agree agreed allow amazing april ask asked asking august awesome bad
+    become began begin best better big bit bring brought build built busy call called came care
+    careful cause certain chance change changed check clear close come comes coming common
+    complete consider cool correct couple create created cut day days deal december decide
+    decided deep depend different difficult due easy end enough evening exactly example excited
+    exciting expect explain extra fact fair fantastic fast february feel fill final finally find
+    fine finish first fit five fix fixed follow forget found four free friday full fun general
+    gets give given glad good great guess haha half happen happened happens happy hard hear
+    heard help helped helps high hmm hold holds hope hour hours huh idea important incredible
+    inspiring january july june keep keeping keeps kept kind knew know known knows large last
+    late later lead learn learned least leave left less life little live long longer look looked
+    looking looks lose lot lots love lovely low made main make makes making many march matter
+    mean means meant mention middle mind minute minutes moment monday month months morning move
+    moved name near need needed needs new next nice night note noted notice november number
+    october old open order part past pay people person pick place plain plan planning plus point
+    possible prefer pretty probably problem promise put question quick quickly quite ran read
+    ready real reason recent remember remind right run running runs said saturday saw say saying
+    says second seconds see seem seems seen send sense sent september set several short show
+    simple simply single six small soon sort sound sounds speak special spend start started
+    starting stay step stop stuff sunday sure take takes taking talk tell ten thanks thing
+    things think thinking third thought three thursday time times tired told took total tried
+    true try trying tuesday turn two understand understood use used useful uses using usual
+    usually utc wait waits want wanted wants watch way wednesday week weekend weeks went whole
+    wish wonder wonderful word words work worked working works worry worth wow write wrong yeah
+    year years yep
 """
 EMPTY_WORDS = frozenset(_EMPTY.split())
 WEAK_WORDS = EMPTY_WORDS | frozenset(_WEAK.split())
