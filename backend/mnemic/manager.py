@@ -23,6 +23,7 @@ from mnemic.service.tools import Tools
 from mnemic.settings import MemorySettings
 from mnemic.tier.maintenance import Maintenance
 from mnemic.tier.sessions import Sessions
+from mnemic.tier.transcripts import Transcripts
 from mnemic.wiring import Wiring, embedded_settings
 
 __all__ = ["MemoryManager"]
@@ -159,6 +160,11 @@ class MemoryManager:
         return Sessions(self._tools)
 
     @cached_property
+    def transcripts(self) -> Transcripts:
+        """Ingest conversations that were held elsewhere."""
+        return Transcripts(self._tools)
+
+    @cached_property
     def maintenance(self) -> Maintenance:
         """What the worker runs."""
         return Maintenance(self._tools)
@@ -167,4 +173,3 @@ class MemoryManager:
     def settings(self) -> MemorySettings:
         """What was set."""
         return self._wiring.settings
-

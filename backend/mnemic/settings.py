@@ -9,18 +9,28 @@ is handed a section.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
+
+from mnemic.errors import ConfigurationError
 
 __all__ = [
     "ContextSettings",
@@ -31,8 +41,14 @@ __all__ = [
     "MaintenanceSettings",
     "MemorySettings",
     "RecallSettings",
+    "environment",
+    "settings_file",
+    "value_names",
+    "variable_of",
 ]
 
+SETTINGS_FILE = "MEM_SETTINGS_FILE"
+PREFIX = "MEM_"
 _POSTGRES_SCHEMES = ("postgresql", "postgres", "postgresql+asyncpg")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
@@ -158,12 +174,13 @@ class MemorySettings(BaseSettings):
     """Everything that can be set; `mnemic settings` prints it with where each value came from."""
 
     model_config = SettingsConfigDict(
-        env_prefix="MEM_",
+        env_prefix=PREFIX,
         env_nested_delimiter="__",
         nested_model_default_partial_update=True,
         frozen=True,
         extra="forbid",
         validate_default=True,
+        hide_input_in_errors=True,  # a refused URL may hold a password
     )
 
     database_url: AsyncDsn | None = Field(default=None, description="serves, as mnemic_app")
@@ -196,20 +213,76 @@ class MemorySettings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments, then the environment, then the TOML file of `MEM_SETTINGS_FILE`."""
         del dotenv_settings, file_secret_settings
-        named = os.environ.get("MEM_SETTINGS_FILE")
-        if not named:
+        named = settings_file()
+        if named is None:
             return (init_settings, env_settings)
-        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls, Path(named)))
+        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls, named))
 
     def effective(self) -> dict[str, Any]:
-        """Every value by its dotted name, secrets masked."""
+        """Every value by its dotted name, as JSON has it; secrets and passwords are masked."""
         flat: dict[str, Any] = {}
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            if isinstance(value, _Section):
+        for name, value in self.model_dump(mode="json").items():
+            held = getattr(self, name)
+            if isinstance(held, _Section):
                 flat.update(
-                    {f"{name}.{inner}": getattr(value, inner) for inner in type(value).model_fields}
+                    {f"{name}.{key}": _masked(getattr(held, key), value[key]) for key in value}
                 )
             else:
-                flat[name] = value
+                flat[name] = _masked(held, value)
         return flat
+
+
+def settings_file() -> Path | None:
+    """The TOML file that `MEM_SETTINGS_FILE` names. Raises `ConfigurationError` without one."""
+    named = os.environ.get(SETTINGS_FILE)
+    if not named:
+        return None
+    if not Path(named).is_file():
+        raise ConfigurationError(f"{SETTINGS_FILE} names {named}, which is not a file; correct it")
+    return Path(named)
+
+
+def environment() -> Mapping[str, str]:
+    """The environment of this process."""
+    return os.environ
+
+
+def value_names() -> list[str]:
+    """The dotted name of every value."""
+    names = []
+    for name, field in MemorySettings.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, _Section):
+            names += [f"{name}.{inner}" for inner in section.model_fields]
+        else:
+            names.append(name)
+    return names
+
+
+def variable_of(name: str) -> str:
+    """The environment variable that sets `recall.limit_max`: `MEM_RECALL__LIMIT_MAX`."""
+    return PREFIX + name.upper().replace(".", "__")
+
+
+def _masked(held: Any, shown: Any) -> Any:
+    """The value without what must not be printed."""
+    if isinstance(held, SecretStr):
+        text = held.get_secret_value()
+        return _without_password(text) if "://" in text else "***"
+    if isinstance(held, str) and "://" in held:
+        return _without_password(held)
+    return shown
+
+
+def _without_password(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "***"
+    user, at, host = parts.netloc.rpartition("@")
+    name, colon, _ = user.partition(":")
+    netloc = f"{name}{colon and ':***'}{at}{host}"
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    hidden = [(key, "***" if "password" in key.lower() else value) for key, value in pairs]
+    query = urlencode(hidden, safe="*/") if ("***" in dict(hidden).values()) else parts.query
+    return urlunsplit(parts._replace(netloc=netloc, query=query))

@@ -34,6 +34,10 @@ ANSWER = Statement("""
      WHERE {tenant:k} AND k.key_digest = :key
 """)
 
+IS_USED = Statement("""
+    SELECT 1 FROM mnemic.idempotency_keys k WHERE {tenant:k} AND k.key_digest = :key
+""")
+
 AUDIT = Statement("""
     INSERT INTO mnemic.audit_log (tenant_id, id, scope_id, action, subject_kind, subject_id, actor,
                                   reason, content_digest, recorded_at)
@@ -79,6 +83,10 @@ class GuardStore:
         if row is None or row["request_digest"] != request:
             raise Conflict("The idempotency key was used for another request; take a new key.")
         return row["answer"]
+
+    async def is_used(self, scope: Scope, key: str) -> bool:
+        """Whether a write with this key has landed."""
+        return await self._unit.fetch_one(IS_USED, key=_key_digest(scope, key)) is not None
 
     async def answer(self, scope: Scope, key: str, answer: object) -> None:
         """The key's answer is kept, to be given again."""
