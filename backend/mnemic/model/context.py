@@ -1,7 +1,7 @@
-"""A prompt section made of memories: whole items within an exact budget.
+r"""A prompt section made of memories: whole items within an exact budget.
 
 Every item stands on a line of its own as a JSON text, so that no memory can end its frame, open
-another or pass for an instruction: a line break inside it is written `\\n`. `parse` reads the items
+another or pass for an instruction: a line break inside it is written `\n`. `parse` reads the items
 back from the rendered text.
 """
 

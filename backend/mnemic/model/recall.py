@@ -15,6 +15,8 @@ from mnemic.model.turn import Turn
 
 __all__ = ["KINDS_BY_TYPE", "Hit", "MemoryItem", "Recall", "RecallQuery", "kinds_of"]
 
+_SHOWN_MIN = 0.005
+
 MemoryItem = Turn | Episode | Fact | Procedure
 
 KINDS_BY_TYPE: dict[str, tuple[str, ...]] = {
@@ -106,7 +108,8 @@ class Hit:
             (reasons.date, "from the date asked for"),
             (reasons.when, "says when"),
         ]
-        return tuple(word for value, word in sorted(parts, key=lambda p: -p[0]) if value > 0.005)
+        ranked = sorted(parts, key=lambda part: -part[0])
+        return tuple(word for value, word in ranked if value > _SHOWN_MIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ async def _assemble(
     )
     kept = known.sections[0].items if known.sections else ()
     rest = [fact for fact in facts if fact not in kept]
-    filled = fill(
+    return fill(
         [
             Section("Facts", kept),
             Section("Episodes", _texts(found.hits, "episode")),
@@ -75,7 +75,6 @@ async def _assemble(
         counter=counter,
         degraded=found.degraded,
     )
-    return filled
 
 
 def _facts(hits: Sequence[Hit], best: Sequence[Fact]) -> list[str]:

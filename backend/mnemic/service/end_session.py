@@ -67,7 +67,7 @@ async def end_session(
     raise Conflict("The session is still being written to; end it when the writers are done.")
 
 
-class _Overtaken(Exception):  # noqa: N818 - never leaves this module
+class _Overtaken(Exception):
     """Turns were added, or the session was ended, while the Thinker was thinking."""
 
 
@@ -158,10 +158,7 @@ async def _land(
 
     async def land(unit: Unit) -> None:
         session = await unit.sessions.lock(scope)
-        if (
-            session.state is SessionState.ENDED
-            or session.turn_count != read.session.turn_count
-        ):
+        if session.state is SessionState.ENDED or session.turn_count != read.session.turn_count:
             raise _Overtaken
         await unit.facts.lift(scope, parent=parent, now=now)
         await unit.episodes.lift(scope, parent=parent)

@@ -88,7 +88,8 @@ async def recall(
         return found
 
     found = await tools.transact(scope.tenant.id, search, read_only=True)
-    candidates = _rescaled([one.candidate for one in found], model)
+    known = frozenset(statistics.actors)
+    candidates = _rescaled([_spoken_by(one.candidate, known) for one in found], model)
     scored = score(words, candidates, statistics.corpus, now=tools.now())
     kept = above_floor(scored, floor=query.floor)[: query.limit]
     memories = await tools.transact(
@@ -150,6 +151,13 @@ def _arms(
         around=settings.neighbours,
         actor=actor_id(scope.tenant.id, words.named[0]) if words.named else None,
     )
+
+
+def _spoken_by(candidate: Candidate, actors: frozenset[str]) -> Candidate:
+    """A fact counts as said by its subject only if that is somebody who speaks here."""
+    if candidate.kind == "fact" and candidate.actor not in actors:
+        return replace(candidate, actor="")
+    return candidate
 
 
 def _rescaled(candidates: list[Candidate], model: RegisteredModel | None) -> list[Candidate]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
@@ -157,7 +157,7 @@ async def store_facts(
             kind="fact",
             version=first.version,
             durability=Durability.COMMITTED,
-            vector=_state(first.created, vectors),
+            vector=_state(vectors, created=first.created),
             created=first.created,
             also=tuple(landing.id for landing in landings[1:]),
         )
@@ -166,9 +166,7 @@ async def store_facts(
     return await tools.transact(scope.tenant.id, land)
 
 
-def _fact(
-    tools: Tools, draft: FactCreate, memory: Memory, scope: Scope, now: datetime
-) -> Fact:
+def _fact(tools: Tools, draft: FactCreate, memory: Memory, scope: Scope, now: datetime) -> Fact:
     limits = tools.settings.limits
     subject = clean_name(draft.subject, field="subject")
     spoken = clean_text(draft.object, field="object", chars_max=limits.text_chars_max)
@@ -240,9 +238,7 @@ async def _remember_episode(tools: Tools, memory: Memory, scope: Scope) -> Recei
         lessons_learned=draft.lessons_learned,
         duration_seconds=None,
         tokens_used=None,
-        importance_score=draft.importance_score
-        if memory.importance is None
-        else memory.importance,
+        importance_score=draft.importance_score if memory.importance is None else memory.importance,
         message_count=0,
         started_at=None,
         ended_at=None,
@@ -271,7 +267,7 @@ async def _remember_episode(tools: Tools, memory: Memory, scope: Scope) -> Recei
             kind="episode",
             version=1,
             durability=Durability.COMMITTED,
-            vector=_state(True, vectors),
+            vector=_state(vectors),
         )
         return await _witness(tools, unit, scope, memory, receipt, now)
 
@@ -315,7 +311,7 @@ async def _remember_procedure(tools: Tools, memory: Memory, scope: Scope) -> Rec
             kind="procedure",
             version=version,
             durability=Durability.COMMITTED,
-            vector=_state(True, vectors),
+            vector=_state(vectors),
             created=created,
         )
         return await _witness(tools, unit, scope, memory, receipt, now)
@@ -342,7 +338,7 @@ def _parsed_steps(content: str) -> tuple[str, tuple[Step, ...]]:
     return clean_name(" ".join(heading).rstrip(":"), field="content"), tuple(steps)
 
 
-def _state(created: bool, vectors: list[Vector] | None) -> VectorState:  # noqa: FBT001 - a fact of the row
+def _state(vectors: list[Vector] | None, *, created: bool = True) -> VectorState:
     if not created:
         return VectorState.NONE
     return VectorState.READY if vectors else VectorState.PENDING

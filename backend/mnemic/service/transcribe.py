@@ -21,9 +21,7 @@ __all__ = ["append_turns"]
 _Batch = list[tuple[TurnId, TurnCreate]]
 
 
-async def append_turns(
-    tools: Tools, turns: Sequence[TurnCreate], *, scope: Scope
-) -> list[Receipt]:
+async def append_turns(tools: Tools, turns: Sequence[TurnCreate], *, scope: Scope) -> list[Receipt]:
     """The turns stand in the session of `scope`, in order after what is there; one receipt each.
 
     A turn whose `external_id` the session holds already is not added again (`created` is false).
@@ -80,9 +78,7 @@ async def _known(unit: Unit, scope: Scope, turns: Sequence[TurnCreate]) -> set[b
     return await unit.turns.known_external(scope, digests) if digests else set()
 
 
-def _unknown(
-    tools: Tools, scope: Scope, turns: Sequence[TurnCreate], known: set[bytes]
-) -> _Batch:
+def _unknown(tools: Tools, scope: Scope, turns: Sequence[TurnCreate], known: set[bytes]) -> _Batch:
     batch: _Batch = []
     seen = set(known)
     for turn in turns:
@@ -119,9 +115,7 @@ def _receipts(
     left = set(added)
     for turn in turns:
         identity = (
-            next(fresh)
-            if turn.external_id is None
-            else _external_turn_id(scope, turn.external_id)
+            next(fresh) if turn.external_id is None else _external_turn_id(scope, turn.external_id)
         )
         created = identity in left
         left.discard(identity)

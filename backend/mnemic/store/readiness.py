@@ -34,7 +34,9 @@ async def refuse_unfit(database: Database) -> None:
         raise ConfigurationError("The database does not know its own role.")
     name = state["rolname"]
     if state["rolsuper"]:
-        raise ConfigurationError(f"The role {name} is a superuser, which sees through RLS; {REMEDY}.")
+        raise ConfigurationError(
+            f"The role {name} is a superuser, which sees through policies; {REMEDY}."
+        )
     if state["rolbypassrls"]:
         raise ConfigurationError(f"The role {name} has BYPASSRLS; {REMEDY}.")
     if not state["has_tables"]:

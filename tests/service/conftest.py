@@ -1,0 +1,96 @@
+"""One database for all verbs; each test works in tenants of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from mnemic.embed import open_embedder
+from mnemic.embedded import EmbeddedServers
+from mnemic.manager import MemoryManager
+from mnemic.model.embedding import Embedder, Vector
+from mnemic.model.scope import Scope
+from mnemic.service.tools import Tools
+from mnemic.settings import EmbeddingSettings, MemorySettings
+from mnemic.store import roles
+from mnemic.testing import TickingClock, a_scope
+from mnemic.wiring import Wiring
+
+NAME = "verbs"
+
+
+class OnceOpen:
+    """An embedder that survives the closing of those who use it."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.inner = inner
+        self.signature = inner.signature
+
+    async def embed(self, texts: list[str]) -> list[Vector]:
+        return await self.inner.embed(texts)
+
+    async def close(self) -> None:
+        """The session closes the model."""
+
+
+@pytest.fixture(scope="session")
+async def embedder() -> AsyncIterator[OnceOpen]:
+    """The offline model, loaded once."""
+    made = open_embedder(EmbeddingSettings())
+    yield OnceOpen(made)
+    await made.close()
+
+
+@pytest.fixture(scope="session")
+async def settings(servers: EmbeddedServers, template: str) -> MemorySettings:
+    """Settings of a migrated database that the verbs share."""
+    connection = await asyncpg.connect(servers.postgres_url())
+    await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template} STRATEGY file_copy")
+    await connection.close()
+    await roles.init(servers.postgres_url(), database=NAME)
+    return MemorySettings(
+        database_url=servers.postgres_url(roles.APP_ROLE, NAME),
+        redis_url=servers.redis_url,
+        context={"deadline_ms": 60_000},
+    )
+
+
+@pytest.fixture
+def clock() -> TickingClock:
+    return TickingClock()
+
+
+@pytest.fixture
+async def wiring(settings: MemorySettings, embedder: OnceOpen, clock: TickingClock) -> Wiring:
+    return Wiring(settings, clock=clock, embedder=embedder)
+
+
+@pytest.fixture
+async def memory(wiring: Wiring) -> AsyncIterator[MemoryManager]:
+    """The front door, on real servers."""
+    async with MemoryManager(wiring) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def tools(wiring: Wiring) -> AsyncIterator[Tools]:
+    """What the verbs are handed."""
+    yield await wiring.open()
+    await wiring.close()
+
+
+@pytest.fixture
+def scope() -> Scope:
+    return a_scope()
+
+
+@pytest.fixture
+async def seen(
+    servers: EmbeddedServers, settings: MemorySettings
+) -> AsyncIterator[asyncpg.Connection]:
+    """A connection that sees through every wall, to look at what is really there."""
+    connection = await asyncpg.connect(servers.postgres_url("postgres", NAME))
+    yield connection
+    await connection.close()

@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from mnemic.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    MnemicError,
+    NotFound,
+    OutcomeUnknown,
+    SchemaMismatch,
+    StoreUnavailable,
+)
+from mnemic.settings import DatabaseSettings
+from mnemic.store.statement import Statement, every_statement
+from mnemic.store.unit import Database, Unit
+from mnemic.testing import a_scope
+
+PID = Statement("SELECT pg_backend_pid() AS pid")
+COUNT_TENANTS = Statement("SELECT count(*) AS n FROM mnemic.tenants")
+
+
+@pytest.fixture
+async def served(database: Any) -> AsyncIterator[Database]:
+    made = Database(database.app_url, DatabaseSettings(pool_max=4))
+    yield made
+    await made.close()
+
+
+async def _grow(served: Database, *scopes: Any) -> None:
+    for scope in scopes:
+        async with served.open_unit(scope.tenant.id) as unit:
+            await unit.scopes.ensure(scope)
+
+
+async def test_a_unit_sees_only_its_tenant(served: Database) -> None:
+    ours, theirs = a_scope(), a_scope()
+    await _grow(served, ours, theirs)
+
+    async with served.open_unit(ours.tenant.id) as unit:
+        row = await unit.fetch_one(COUNT_TENANTS)
+
+    assert row is not None
+    assert row["n"] == 1
+
+
+async def test_without_a_tenant_no_row_is_visible(served: Database) -> None:
+    await _grow(served, a_scope())
+
+    async with served.open_unit(None) as unit:
+        row = await unit.fetch_one(COUNT_TENANTS)
+
+    assert row is not None
+    assert row["n"] == 0
+
+
+async def test_the_tenant_is_gone_from_the_connection_after_the_unit(database: Any) -> None:
+    served = Database(database.app_url, DatabaseSettings(pool_max=1))
+    scope = a_scope()
+    await _grow(served, scope)
+
+    pool = await served._pool()
+    async with pool.acquire() as connection:
+        left = await connection.fetchval("SELECT current_setting('mnemic.tenant_id', true)")
+        visible = await connection.fetchval("SELECT count(*) FROM mnemic.tenants")
+    await served.close()
+
+    assert (left, visible) == ("", 0)
+
+
+async def test_a_unit_that_fails_changes_nothing(served: Database) -> None:
+    scope = a_scope()
+
+    with pytest.raises(RuntimeError, match="halfway"):
+        async with served.open_unit(scope.tenant.id) as unit:
+            await unit.scopes.ensure(scope)
+            raise RuntimeError("halfway")
+
+    async with served.open_unit(scope.tenant.id) as unit:
+        row = await unit.fetch_one(COUNT_TENANTS)
+    assert row is not None
+    assert row["n"] == 0
+
+
+async def test_a_read_only_unit_refuses_to_write(served: Database) -> None:
+    scope = a_scope()
+
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        async with served.open_unit(scope.tenant.id, read_only=True) as unit:
+            await unit.scopes.ensure(scope)
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [
+        ("SELECT 1 / 0", InvalidInput),
+        ("SELECT * FROM mnemic.no_such_table", SchemaMismatch),
+        ("SELECT nothing FROM mnemic.tenants", SchemaMismatch),
+        ("TRUNCATE mnemic.tenants", Forbidden),
+        ("SET LOCAL statement_timeout = 20; SELECT pg_sleep(5)", StoreUnavailable),
+        ("SELECT '\\x00'::bytea::text::int", InvalidInput),
+        ("DO $$ BEGIN RAISE unique_violation; END $$", Conflict),
+        ("DO $$ BEGIN RAISE foreign_key_violation; END $$", NotFound),
+        ("DO $$ BEGIN RAISE too_many_connections; END $$", StoreUnavailable),
+        ("DO $$ BEGIN RAISE disk_full; END $$", StoreUnavailable),
+        ("DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = 'P0001'; END $$", MnemicError),
+    ],
+)
+async def test_faults_of_the_server_leave_in_our_words(
+    served: Database, sql: str, error: type[MnemicError]
+) -> None:
+    with pytest.raises(MnemicError) as raised:
+        async with served.open_unit(a_scope().tenant.id) as unit:
+            await unit.connection.execute(sql)
+
+    assert type(raised.value) is error
+    assert raised.value.__cause__ is not None
+
+
+async def test_a_server_that_is_away_is_unavailable_and_safe_to_retry() -> None:
+    nowhere = Database("postgresql://mnemic_app@/mnemic?host=/nonexistent", DatabaseSettings())
+
+    with pytest.raises(StoreUnavailable) as raised:
+        async with nowhere.open_unit(None):
+            pass
+
+    assert raised.value.retryable
+
+
+async def test_a_full_pool_answers_in_under_a_second_and_recovers(database: Any) -> None:
+    served = Database(database.app_url, DatabaseSettings(pool_max=1, acquire_timeout_seconds=0.2))
+    loop = asyncio.get_running_loop()
+
+    async with served.open_unit(None):
+        asked = loop.time()
+        with pytest.raises(StoreUnavailable, match="pool_max"):
+            async with served.open_unit(None):
+                pass
+        waited = loop.time() - asked
+
+    async with served.open_unit(None) as unit:
+        assert await unit.fetch_one(PID)
+    await served.close()
+    assert waited < 1
+
+
+async def test_a_deadlock_is_run_again_and_reaches_no_caller(served: Database) -> None:
+    one, two = a_scope("one"), a_scope("two")
+    await _grow(served, one, two)
+    both = asyncio.Barrier(2)
+    runs = {"one": 0, "two": 0}
+
+    # Advisory locks in opposite order; the barrier makes the first attempts meet.
+    async def crossing(who: str, first: int, second: int) -> None:
+        async def work(unit: Unit) -> None:
+            runs[who] += 1
+            await unit.connection.execute(f"SELECT pg_advisory_xact_lock({first})")
+            if runs[who] == 1 and runs["one"] + runs["two"] <= 2:
+                await both.wait()
+            await unit.connection.execute(f"SELECT pg_advisory_xact_lock({second})")
+
+        await served.transact(one.tenant.id, work)
+
+    async with asyncio.timeout(20):
+        await asyncio.gather(crossing("one", 1, 2), crossing("two", 2, 1))
+
+    assert sorted(runs.values()) == [1, 2]
+
+
+@pytest.mark.parametrize("state", ["40001", "40P01"])
+async def test_a_transaction_that_keeps_failing_is_given_up_after_a_bound(
+    database: Any, state: str
+) -> None:
+    served = Database(database.app_url, DatabaseSettings(retry_max=2))
+    runs = 0
+
+    async def work(unit: Unit) -> None:
+        nonlocal runs
+        runs += 1
+        await unit.connection.execute(
+            f"DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '{state}'; END $$"
+        )
+
+    with pytest.raises(StoreUnavailable, match="Too many writers"):
+        await served.transact(a_scope().tenant.id, work)
+    await served.close()
+
+    assert runs == 3
+
+
+async def test_other_faults_are_not_run_again(served: Database) -> None:
+    runs = 0
+
+    async def work(unit: Unit) -> None:
+        nonlocal runs
+        runs += 1
+        await unit.connection.execute("DO $$ BEGIN RAISE unique_violation; END $$")
+
+    with pytest.raises(Conflict):
+        await served.transact(a_scope().tenant.id, work)
+
+    assert runs == 1
+
+
+async def test_a_connection_lost_in_the_middle_is_unavailable_and_the_pool_recovers(
+    served: Database, admin: asyncpg.Connection
+) -> None:
+    scope = a_scope()
+
+    with pytest.raises(StoreUnavailable):
+        async with served.open_unit(scope.tenant.id) as unit:
+            row = await unit.fetch_one(PID)
+            assert row is not None
+            await admin.execute("SELECT pg_terminate_backend($1)", row["pid"])
+            await unit.scopes.ensure(scope)
+
+    async with served.open_unit(scope.tenant.id) as unit:
+        row = await unit.fetch_one(COUNT_TENANTS)
+    assert row is not None
+    assert row["n"] == 0
+
+
+async def test_a_connection_lost_before_the_commit_is_an_unknown_outcome(
+    served: Database, admin: asyncpg.Connection
+) -> None:
+    scope = a_scope()
+
+    with pytest.raises(OutcomeUnknown, match="idempotency key"):
+        async with served.open_unit(scope.tenant.id) as unit:
+            await unit.scopes.ensure(scope)
+            row = await unit.fetch_one(PID)
+            assert row is not None
+            await admin.execute("SELECT pg_terminate_backend($1)", row["pid"])
+            while await admin.fetchval(
+                "SELECT count(*) FROM pg_stat_activity WHERE pid = $1", row["pid"]
+            ):
+                await asyncio.sleep(0.01)
+
+
+async def test_a_cancelled_unit_leaves_no_open_transaction(
+    served: Database, admin: asyncpg.Connection
+) -> None:
+    entered = asyncio.Event()
+
+    async def slow() -> None:
+        async with served.open_unit(a_scope().tenant.id) as unit:
+            entered.set()
+            await unit.connection.execute("SELECT pg_sleep(30)")
+
+    task = asyncio.create_task(slow())
+    await entered.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    async with served.open_unit(None) as unit:
+        assert await unit.fetch_one(PID)
+    open_ones = await admin.fetchval(
+        "SELECT count(*) FROM pg_stat_activity WHERE usename = 'mnemic_app'"
+        " AND datname = current_database() AND state <> 'idle'"
+    )
+    assert open_ones == 0
+
+
+async def test_each_loop_has_a_pool_of_its_own(database: Any) -> None:
+    served = Database(database.app_url, DatabaseSettings())
+
+    async def backend() -> int:
+        async with served.open_unit(None) as unit:
+            row = await unit.fetch_one(PID)
+        await served.close()
+        assert row is not None
+        pid: int = row["pid"]
+        return pid
+
+    here = await backend()
+    there = await asyncio.to_thread(asyncio.run, backend())
+
+    assert here != there
+
+
+async def test_behind_a_pooler_the_settings_travel_with_the_transaction(database: Any) -> None:
+    served = Database(database.app_url, DatabaseSettings(pgbouncer=True, lock_timeout_ms=1234))
+
+    async with served.open_unit(a_scope().tenant.id) as unit:
+        inside = await unit.connection.fetchval("SHOW lock_timeout")
+        path = await unit.connection.fetchval("SHOW search_path")
+        plans = await unit.connection.fetchval("SHOW plan_cache_mode")
+    await served.close()
+
+    assert (inside, path, plans) == ("1234ms", "mnemic, public", "force_custom_plan")
+
+
+async def test_every_statement_fits_the_schema(served: Database) -> None:
+    async with served.open_unit(None) as unit:
+        for statement in every_statement():
+            await unit.connection.prepare(statement.sql)
+
+    assert len(every_statement()) > 60
+
+
+def test_a_statement_binds_each_name_once_and_never_formats_a_value() -> None:
+    made = Statement("SELECT :a::int, x FROM t WHERE {owned:t} AND y = :a AND z = :b")
+
+    assert made.names == ("a", "tenant", "scopes", "b")
+    assert made.sql == (
+        "SELECT $1::int, x FROM t WHERE t.tenant_id = $2"
+        " AND t.scope_id = ANY(CAST($3 AS uuid[])) AND y = $1 AND z = $4"
+    )
+    assert made.arguments({"a": 1, "b": "'; --", "tenant": 2, "scopes": []}) == [1, 2, [], "'; --"]
+    with pytest.raises(KeyError):
+        made.arguments({"a": 1})
+
+
+def test_every_statement_on_a_tenants_table_carries_the_first_wall() -> None:
+    tenantless = ("embedding_models", "predicates", "tenants_due", "pg_", "lexical")
+
+    bare = [
+        statement.template
+        for statement in every_statement()
+        if " mnemic." in statement.template
+        and "{owned:" not in statement.template
+        and "{tenant:" not in statement.template
+        and ":tenant" not in statement.template
+        and not any(word in statement.template for word in tenantless)
+    ]
+
+    assert bare == [COUNT_TENANTS.template]
