@@ -7,6 +7,8 @@ command reads it from the settings.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import context
@@ -35,7 +37,10 @@ def _configure(connection: sa.Connection | None = None) -> None:
     )
 
 
-def _applied(*, ctx: MigrationContext, step: MigrationInfo, **_unused: object) -> None:
+def _applied(
+    ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]
+) -> None:
+    del heads, run_args
     report = config.attributes.get("report")
     if report is not None and not ctx.as_sql:
         report(step)

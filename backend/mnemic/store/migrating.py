@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache, partial
 from typing import Any
 
 import asyncpg
 import sqlalchemy as sa
-from alembic.operations import Operations
+from alembic.runtime.environment import IncludeNameFn, NameFilterParentNames, NameFilterType
 from alembic.script import ScriptDirectory
 from pydantic import SecretStr
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 from mnemic.errors import ConfigurationError, SchemaMismatch
 from mnemic.schema import SCHEMA
 from mnemic.store.connecting import connected, open_connection
-from mnemic.store.roles import OWNER_ROLE
+from mnemic.store.roles import OWNER_ROLE, SERVER_VERSION_MIN, VECTOR_VERSION_MIN
 
 __all__ = [
     "OFFLINE_PREAMBLE",
@@ -34,8 +34,6 @@ OWNER_SETTING = "MEM_DATABASE_OWNER_URL"
 _LOCK = 0x6D6E656D_6D696772
 LOCK_TIMEOUT_MS = 5_000
 STATEMENT_TIMEOUT_MS = 600_000
-_SERVER_VERSION_MIN = 160_000
-_VECTOR_VERSION_MIN = [0, 8]
 
 OFFLINE_PREAMBLE = (
     f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}",
@@ -131,7 +129,7 @@ async def _prepared(url: str | SecretStr, *, reads_only: bool) -> asyncpg.Connec
 
 def _refuse_unfit(state: Any) -> None:
     remedy = "run `mnemic db init`"
-    if state["server_version"] < _SERVER_VERSION_MIN:
+    if state["server_version"] < SERVER_VERSION_MIN:
         raise ConfigurationError("the server is older than PostgreSQL 16; upgrade the server")
     if not state["has_roles"]:
         raise ConfigurationError(f"a role of mnemic is missing on the server; {remedy}")
@@ -139,7 +137,7 @@ def _refuse_unfit(state: Any) -> None:
         raise ConfigurationError(
             f"an extension (vector, pg_trgm, btree_gin) is missing in the database; {remedy}"
         )
-    if state["vector_version"] < _VECTOR_VERSION_MIN:
+    if tuple(state["vector_version"]) < VECTOR_VERSION_MIN:
         raise ConfigurationError(
             "pgvector is older than 0.8; install 0.8 or later, then ALTER EXTENSION vector UPDATE"
         )
@@ -177,9 +175,7 @@ def refuse_unknown(heads: Iterable[str], script: ScriptDirectory) -> None:
     )
 
 
-def is_ours(
-    connection: sa.Connection | None,
-) -> Callable[[str | None, str, MutableMapping[str, str | None]], bool]:
+def is_ours(connection: sa.Connection | None) -> IncludeNameFn:
     """Whether a name in the database is compared: our schema, without the partitions of tables."""
 
     @cache
@@ -197,7 +193,7 @@ def is_ours(
         )
         return frozenset(names)
 
-    def included(name: str | None, kind: str, parents: MutableMapping[str, str | None]) -> bool:
+    def included(name: str | None, kind: NameFilterType, parents: NameFilterParentNames) -> bool:
         if kind == "schema":
             return name == SCHEMA
         if kind == "table":
@@ -208,13 +204,15 @@ def is_ours(
 
 
 @contextmanager
-def without_force(op: Operations, table: str) -> Iterator[None]:
-    """Inside, the owner's statements see every row of `table`; afterwards none again.
+def without_force(op: Any, *tables: str) -> Iterator[None]:
+    """Inside, the owner's statements see every row of `tables`; afterwards none again.
 
-    Under FORCE an owner's UPDATE changes nothing and ADD FOREIGN KEY validates nothing, silently.
-    Everything happens in the migration's one transaction, so nobody else ever sees the table
-    unforced. On an error nothing needs repair: the transaction is rolled back.
+    Under FORCE an owner's UPDATE changes nothing and ADD FOREIGN KEY validates nothing, silently;
+    a foreign key needs both of its tables here. All of it happens in the migration's own
+    transaction, so nobody else ever sees a table unforced, and an error undoes it.
     """
-    op.execute(f"ALTER TABLE {SCHEMA}.{table} NO FORCE ROW LEVEL SECURITY")
+    for table in tables:
+        op.execute(f"ALTER TABLE {SCHEMA}.{table} NO FORCE ROW LEVEL SECURITY")
     yield
-    op.execute(f"ALTER TABLE {SCHEMA}.{table} FORCE ROW LEVEL SECURITY")
+    for table in tables:
+        op.execute(f"ALTER TABLE {SCHEMA}.{table} FORCE ROW LEVEL SECURITY")

@@ -21,11 +21,23 @@ from mnemic.errors import ConfigurationError
 from mnemic.store.connecting import connected
 from mnemic.store.scram import scram_verifier
 
-__all__ = ["APP_ROLE", "LOOKUP_ROLE", "OWNER_ROLE", "InitReport", "init", "init_sql"]
+__all__ = [
+    "APP_ROLE",
+    "LOOKUP_ROLE",
+    "OWNER_ROLE",
+    "SERVER_VERSION_MIN",
+    "VECTOR_VERSION_MIN",
+    "InitReport",
+    "init",
+    "init_sql",
+]
 
 OWNER_ROLE = "mnemic_owner"
 APP_ROLE = "mnemic_app"
 LOOKUP_ROLE = "mnemic_lookup"
+
+SERVER_VERSION_MIN = 160_000  # as `server_version_num` has it
+VECTOR_VERSION_MIN = (0, 8)
 
 _ADMIN = "--admin-url"
 _LOCK = 0x6D6E656D_696E6974
