@@ -26,16 +26,19 @@ OBJECT_CHARS_MAX = 300
 SUBJECT_CHARS_MAX = 100
 FACTS_MAX = 100
 LEADS_MAX = 5
+# A word that could as well belong to the statement ("no deploys …") needs a mark behind it.
 _LEAD = re.compile(
     r"(?:(?:please )?(?:note|remember|keep in mind|don't forget|be aware|just so you know)"
-    r"|hi|hello|hey|ok|okay|yes|yeah|no|well|so|and|but|also|then|oh|agreed|good|great|right|sure"
-    r"|fyi|btw|by the way|actually|in fact|of course|basically|as (?:you know|i said)|reminder"
-    r"|one more thing|important(?:ly)?|for the record|today|these days|as of today|thanks)"
-    r"(?: that\b)?(?:[,:!.]+ *| +|$)",
+    r"(?: that\b)?"
+    r"|well|so|and|but|also|then|oh|fyi|btw|by the way|actually|in fact|of course|basically|today"
+    r"|as (?:you know|i said)|for the record|these days|as of today)(?:[,:!.]+ *| +|$)"
+    r"|(?:hi|hello|hey|ok|okay|yes|yeah|no|agreed|good|great|perfect|right|sure|thanks|thank you"
+    r"|reminder|important(?:ly)?|one more thing)(?:[,:!.]+ *|$)",
     re.IGNORECASE,
 )
 _CLAUSES = re.compile(
-    r"[;:] +|, (?:but|so) |, and (?=(?:i|we|my|our|the)\b)| and (?=(?:i|we|my)\b)| [\u2013\u2014-] ",
+    r"[;:] +|, (?:but|so) |, and (?=(?:i|we|my|our|the)\b)| and (?=(?:i|we|my)\b)"
+    r"| [\u2013\u2014-] ",
     re.IGNORECASE,
 )
 _QUOTED = re.compile('"[^"]*"|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb')

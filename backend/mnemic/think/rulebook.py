@@ -34,7 +34,7 @@ _ME = r"(?:I|we)"
 _OFTEN = r"(?:also |always |now |currently |mostly |usually |generally |really |still |all |both )*"
 _DETERMINER = r"(?:the |our |my |this |all |every )?"
 _NO_PRONOUN = (
-    r"(?!(?:I|we|you|he|she|it|they|this|that|these|those|there|here|what|who|which|one|someone"
+    r"(?!(?:no|none|few|I|we|you|he|she|it|they|this|that|these|those|there|here|what|who|which|one|someone"
     r"|anyone|nobody|nothing|everything|everyone|people|please|if|when|and|but|so|or|not)\b)"
 )
 _WORD = r"[^\s,;:!?\"]+"
@@ -50,6 +50,8 @@ _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 _HAPPENS = r"(?:runs?|happens?|go(?:es)? out|starts?|takes? place)"
 # After "always" and "never", what is no order to somebody.
 _NO_ORDER = r"(?:mind|again|the|an?|saw|seen|full|\w+(?:ing|ed))\b"
+# After "must", what is a guess and no rule.
+_GUESSED = r"(?:have (?:been|\w+ed|gone|done|had)|be \w+ing|not only)\b"
 _STATES = (
     r"frozen|forbidden|prohibited|not allowed|banned|blocked|closed|locked|mandatory|required"
     r"|limited|capped|restricted|reserved|scheduled|kept"
@@ -293,7 +295,7 @@ RULES = (
         "constraint",
         "must_not",
         0.85,
-        rf"(?:{_ME}|{_WHO}) must (?:not|never) {_OBJECT}",
+        rf"(?:{_ME}|{_WHO}) must (?:not (?!only\b)|never ){_OBJECT}",
         positive=False,
     ),
     _rule(
@@ -301,7 +303,7 @@ RULES = (
         "constraint",
         "must",
         0.85,
-        rf"(?:{_ME}|{_WHO}) must (?!have (?:been|\w+ed|gone|done|had)\b|be \w+ing\b)(?:always )?{_OBJECT}",
+        rf"(?:{_ME}|{_WHO}) must (?!{_GUESSED})(?:always )?{_OBJECT}",
     ),
     _rule("requirement", "constraint", "requires", 0.8, rf"{_WHO} requires? {_OBJECT}"),
 )
