@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 __all__ = [
     "Cues",
     "DateMention",
     "cues_of",
     "date_match",
+    "date_spans",
     "dates_in",
     "ends_with_question",
     "first_person",
@@ -26,7 +27,7 @@ __all__ = [
 CUE_CHARS_MAX = 20_000
 DATES_MAX = 8
 _TAIL_CHARS = 40
-_YEAR_MIN, _YEAR_MAX = 1900, 2099
+_MONTHS = 12
 _FULL, _PART = 1.0, 0.5
 
 _MONTH_NUMBERS = {
@@ -76,7 +77,7 @@ _TIME_BEFORE = re.compile(
 )
 
 _STARTS_WITH_TIME = re.compile(
-    r"\W*(?:(?:on|in|by|since|until|around)\s+)?"
+    r"\W*(?:(?:on|in|by|for|since|until|around)\s+)?"
     r"(?:when\b|how\s+long\b|(?:what|which)\s+(?:date|year|month|day)s?\b)",
     re.IGNORECASE,
 )
@@ -88,7 +89,11 @@ _WANTS_NAME = re.compile(
     r"|^\W*where\b",
     re.IGNORECASE,
 )
-_BOTH = re.compile(r"\b(?:both|each\s+other|in\s+common|together)\b", re.IGNORECASE)
+# Names are they/their by then, so "they and they" are two people asked about at once.
+_BOTH = re.compile(
+    r"\b(?:both|each\s+other|in\s+common|together)\b|\bthe(?:y|ir)\s+(?:and|or|&)\s+the(?:y|ir)\b",
+    re.IGNORECASE,
+)
 
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 _UNIT = (
@@ -212,6 +217,25 @@ def date_match(mentions: Iterable[DateMention], occurred_at: datetime) -> float:
     return max((_one_match(mention, occurred_at) for mention in mentions), default=0.0)
 
 
+def date_spans(mentions: Iterable[DateMention]) -> tuple[tuple[datetime, datetime], ...]:
+    """For each mention with a year, where `date_match` is above 0: from, and before, in UTC.
+
+    A month reaches to the end of the one after it. For a search that looks for more candidates
+    there, never for a filter.
+    """
+    spans = []
+    for mention in mentions:
+        if mention.year is not None:
+            first = (mention.month or 1) - 1
+            last = first + (_MONTHS if mention.month is None else 2)
+            spans.append((_first_of(mention.year, first), _first_of(mention.year, last)))
+    return tuple(spans)
+
+
+def _first_of(year: int, months: int) -> datetime:
+    return datetime(year + months // _MONTHS, months % _MONTHS + 1, 1, tzinfo=UTC)
+
+
 def _one_match(mention: DateMention, at: datetime) -> float:
     if mention.month is None:
         return _FULL if mention.year == at.year else 0.0
@@ -219,11 +243,11 @@ def _one_match(mention: DateMention, at: datetime) -> float:
         if mention.year not in {None, at.year}:
             return 0.0
         return _FULL + (_PART if mention.day == at.day else 0.0)
-    months_later = at.month - mention.month
-    years_later = 0 if mention.year is None else at.year - mention.year
+    years = 0 if mention.year is None else at.year - mention.year
+    months_later = years * _MONTHS + at.month - mention.month
     if mention.year is None:
-        return _PART if months_later in {1, -11} else 0.0
-    return _PART if years_later * 12 + months_later == 1 else 0.0
+        months_later %= _MONTHS
+    return _PART if months_later == 1 else 0.0
 
 
 def ends_with_question(text: str) -> bool:

@@ -40,6 +40,7 @@ class _Span(NamedTuple):
 
 class _Names(NamedTuple):
     spaced: dict[tuple[str, ...], str]
+    firsts: frozenset[str]
     unspaced: tuple[str, ...]
 
 
@@ -82,7 +83,8 @@ def _names(actors: tuple[str, ...]) -> _Names:
     for first, having in owners.items():
         if len(having) == 1:
             full.setdefault((first,), *having)
-    return _Names(full, tuple(sorted(unspaced, key=lambda actor: (-len(actor), actor))))
+    firsts = frozenset(words[0] for words in full)
+    return _Names(full, firsts, tuple(sorted(unspaced, key=lambda actor: (-len(actor), actor))))
 
 
 def _spans(normal: str, names: _Names) -> list[_Span]:
@@ -91,7 +93,7 @@ def _spans(normal: str, names: _Names) -> list[_Span]:
     spans = [span for actor in names.unspaced for span in _written_in(normal, actor)]
     at = 0
     while at < len(tokens):
-        width = _width(tokens, at, names.spaced) if names.spaced else 0
+        width = _width(tokens, at, names.spaced) if tokens[at].word in names.firsts else 0
         if width:
             words = tuple(token.word for token in tokens[at : at + width])
             spans.append(_span(normal, tokens[at], tokens[at + width - 1], names.spaced[words]))

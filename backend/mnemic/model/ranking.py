@@ -58,10 +58,10 @@ _SHARE_MIN = 1e-6
 _NAMED_MAX = 2
 _EXPONENT_MAX = 700.0
 _HALF_LIVES_MAX = 1_000.0
-_NOWHERE: dict[int, int] = {}
+_NO_SESSION: dict[int, int] = {}
 
 _Arms = tuple[float, float, float, float, float]
-_Places = dict[UUID | None, dict[int, int]]
+_Session = dict[int, int]
 
 
 def inverse_frequencies(stems: Iterable[str], corpus: Corpus) -> dict[str, float]:
@@ -104,18 +104,14 @@ def score(
 
     The order of the candidates does not matter. Neighbours are looked for among the candidates.
     """
-    places = _places(candidates)
-    arms = _arms(query, candidates, places, corpus, weights)
+    sessions = _sessions(candidates)
+    arms = _arms(query, candidates, sessions, corpus, weights)
     bases = [arm[-1] for arm in arms]
     signals = _Signals(query, corpus, weights, now)
     scored = []
-    for place, candidate in enumerate(candidates):
-        added = (
-            *_context(candidate, bases[place], places, bases, weights),
-            *signals.of(candidate),
-        )
-        total = bases[place] + math.fsum(added)
-        scored.append(Scored(candidate, total, Reasons(*arms[place], *added)))
+    for candidate, arm, session in zip(candidates, arms, sessions, strict=True):
+        added = (*_context(candidate, arm[-1], session, bases, weights), *signals.of(candidate))
+        scored.append(Scored(candidate, arm[-1] + sum(added), Reasons(*arm, *added)))
     scored.sort(key=_order)
     return scored
 
@@ -124,19 +120,24 @@ def _order(hit: Scored) -> tuple[float, float, int]:
     return (-hit.score, -hit.candidate.occurred_at.timestamp(), hit.candidate.id.int)
 
 
-def _places(candidates: Sequence[Candidate]) -> _Places:
-    """Where each turn of a session stands among the candidates, by session and `seq`."""
-    places: _Places = {}
+def _sessions(candidates: Sequence[Candidate]) -> list[_Session]:
+    """For each candidate, where the turns of its session stand among the candidates, by `seq`."""
+    known: dict[UUID, _Session] = {}
+    sessions = []
     for place, candidate in enumerate(candidates):
-        if candidate.session_id is not None and candidate.seq is not None:
-            places.setdefault(candidate.session_id, {})[candidate.seq] = place
-    return places
+        if candidate.session_id is None or candidate.seq is None:
+            sessions.append(_NO_SESSION)
+            continue
+        session = known.setdefault(candidate.session_id, {})
+        session[candidate.seq] = place
+        sessions.append(session)
+    return sessions
 
 
 def _arms(
     query: QueryWords,
     candidates: Sequence[Candidate],
-    places: _Places,
+    sessions: Sequence[_Session],
     corpus: Corpus,
     weights: Weights,
 ) -> list[_Arms]:
@@ -145,16 +146,17 @@ def _arms(
     total = math.fsum(idf.values())
     counts = [_counts(candidate.stems, query.stems) for candidate in candidates]
     undamped = weights.k1 * (1.0 - weights.b)
-    damping = weights.k1 * weights.b / max(corpus.average_length, 1.0)
+    average = corpus.average_length if math.isfinite(corpus.average_length) else 1.0
+    damping = weights.k1 * weights.b / max(average, 1.0)
     meaning = _meaning_weight(corpus, weights)
     arms = []
-    for candidate, count in zip(candidates, counts, strict=True):
+    for candidate, count, session in zip(candidates, counts, sessions, strict=True):
         nb = pair = 0.0
         if total > 0.0:
             damped = undamped + damping * max(candidate.length, 0)
             nb = sum([idf[stem] * f / (f + damped) for stem, f in count.items()]) / total
-            previous = _paired(candidate, candidates, places, weights)
-            either = count if previous is None else {**count, **counts[previous]}
+            previous = _paired(candidate, candidates, session, weights)
+            either = count if previous is None else count | counts[previous]
             pair = sum([idf[stem] for stem in either]) / total
         cosine = _unit(candidate.cosine)
         lex = weights.nb * nb + weights.pair * pair
@@ -186,13 +188,13 @@ def _meaning_weight(corpus: Corpus, weights: Weights) -> float:
 
 
 def _paired(
-    candidate: Candidate, candidates: Sequence[Candidate], places: _Places, weights: Weights
+    candidate: Candidate, candidates: Sequence[Candidate], session: _Session, weights: Weights
 ) -> int | None:
     """The place of the turn before, where the two are read together."""
-    if candidate.seq is None or not _short(candidate, weights):
+    if candidate.seq is None or candidate.seq - 1 not in session:
         return None
-    place = places.get(candidate.session_id, _NOWHERE).get(candidate.seq - 1)
-    return place if place is not None and _short(candidates[place], weights) else None
+    place = session[candidate.seq - 1]
+    return place if _short(candidate, weights) and _short(candidates[place], weights) else None
 
 
 def _short(candidate: Candidate, weights: Weights) -> bool:
@@ -200,19 +202,20 @@ def _short(candidate: Candidate, weights: Weights) -> bool:
 
 
 def _context(
-    candidate: Candidate, base: float, places: _Places, bases: Sequence[float], weights: Weights
+    candidate: Candidate, base: float, session: _Session, bases: Sequence[float], weights: Weights
 ) -> tuple[float, float]:
     """What the neighbours and the best of the session around it add; itself is part of that."""
-    around = places.get(candidate.session_id)
-    if around is None or candidate.seq is None:
+    if candidate.seq is None or len(session) <= 1:
         return 0.0, weights.session * base
     seq, near = candidate.seq, weights.session_turns
-    previous, following = around.get(seq - 1), around.get(seq + 1)
-    neighbour = (weights.previous * bases[previous] if previous is not None else 0.0) + (
-        weights.next * bases[following] if following is not None else 0.0
-    )
-    best = max([bases[around[at]] for at in range(seq - near, seq + near + 1) if at in around])
-    return neighbour, weights.session * best
+    around = [bases[session[at]] for at in range(seq - near, seq + near + 1) if at in session]
+    previous, following = session.get(seq - 1), session.get(seq + 1)
+    neighbour = 0.0
+    if previous is not None:
+        neighbour += weights.previous * bases[previous]
+    if following is not None:
+        neighbour += weights.next * bases[following]
+    return neighbour, weights.session * max(around)
 
 
 class _Signals:
