@@ -252,3 +252,15 @@ async def test_an_unknown_person_sees_nothing_of_another(
 
     assert found.hits == ()
     assert found.searched == 0
+
+
+@pytest.mark.parametrize(("predicate", "live"), [("favourite_editor", 1), ("likes", 2)])
+async def test_families_of_predicates_share_their_cardinality(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection, predicate: str, live: int
+) -> None:
+    await memory.store_fact(a_fact(predicate=predicate, object="Vim"), scope=scope)
+
+    await memory.store_fact(a_fact(predicate=predicate, object="Emacs"), scope=scope)
+
+    count = "SELECT count(*) FROM mnemic.facts WHERE tenant_id = $1 AND status = 'live'"
+    assert await seen.fetchval(count, scope.tenant.id) == live

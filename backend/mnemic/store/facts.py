@@ -24,7 +24,12 @@ __all__ = ["Evidence", "FactLanding", "FactStore"]
 
 REINFORCEMENT = 0.1
 
-IS_SINGLE = Statement("SELECT cardinality FROM mnemic.predicates WHERE name = :predicate")
+# A registered name that ends in `_` stands for a family; the longest name that fits decides.
+IS_SINGLE = Statement("""
+    SELECT p.cardinality FROM mnemic.predicates p
+     WHERE p.name IN (CAST(:predicate AS text), split_part(CAST(:predicate AS text), '_', 1) || '_')
+     ORDER BY length(p.name) DESC LIMIT 1
+""")
 
 CLOSE_OTHERS = Statement("""
     UPDATE mnemic.facts f
