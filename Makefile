@@ -1,0 +1,58 @@
+# The two commands a newcomer needs are `make demo` and `make test`; each sets up all it needs.
+# They ask for Linux or macOS with Python 3.11 or newer, git and make, and for a package index once.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench clean lock setup
+.NOTPARALLEL:
+
+# What the caller's shell has for other projects must not reach this one's interpreter.
+unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP VIRTUAL_ENV
+
+BIN := .venv/bin
+ARGS ?=
+
+help:
+	@echo 'make demo    set up, then run the main job on real servers: ingest, recall, prompt section'
+	@echo 'make test    set up, then run the test suite with coverage  (ARGS="-k recall" for a part)'
+	@echo 'make check   lint, format, types, import rules'
+	@echo 'make bench   measure'
+	@echo 'make lock    resolve requirements.lock anew from pyproject.toml (needs uv)'
+	@echo 'make clean   remove what make has made in this folder'
+	@echo
+	@echo 'After `make demo` the command is $(BIN)/mnemic. Another interpreter: make PYTHON=python3.12 …'
+
+setup:
+	@tools/setup
+
+demo: setup
+	@$(BIN)/mnemic demo $(ARGS)
+
+# A part of the suite (ARGS) is not held to the coverage of the whole.
+test: setup
+ifeq ($(strip $(ARGS)),)
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run -m pytest
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage report
+else
+	@$(BIN)/python -m pytest $(ARGS)
+endif
+
+check: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/mypy tools
+	$(BIN)/lint-imports
+
+bench: setup
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+lock:
+	@command -v uv >/dev/null || { echo 'make lock needs uv (pip install uv)' >&2; exit 1; }
+	uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev \
+	    --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+	    pyproject.toml --output-file requirements.lock
+
+clean:
+	@tools/setup clean
