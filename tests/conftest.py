@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 
@@ -58,12 +59,15 @@ async def template(servers: EmbeddedServers) -> str:
 @pytest.fixture
 async def database(servers: EmbeddedServers, template: str) -> AsyncIterator[Database]:
     """A migrated database, dropped afterwards."""
-    made = Database(servers, f"test_{next(_numbers)}")
-    await _execute(servers, f"CREATE DATABASE {made.name} TEMPLATE {template} STRATEGY file_copy")
-    # Settings of roles in a database are not copied with it.
-    await roles.init(servers.postgres_url(), database=made.name)
-    yield made
-    await _execute(servers, f"DROP DATABASE {made.name} WITH (FORCE)")
+    async with _copied(servers, template) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+async def shared_database(servers: EmbeddedServers, template: str) -> AsyncIterator[Database]:
+    """A migrated database for the tests of one file, which leave nothing behind in it."""
+    async with _copied(servers, template) as made:
+        yield made
 
 
 @pytest.fixture
@@ -97,6 +101,16 @@ async def admin(database: Database) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(database.admin_url)
     yield connection
     await connection.close()
+
+
+@asynccontextmanager
+async def _copied(servers: EmbeddedServers, template: str) -> AsyncIterator[Database]:
+    made = Database(servers, f"test_{next(_numbers)}")
+    await _execute(servers, f"CREATE DATABASE {made.name} TEMPLATE {template} STRATEGY file_copy")
+    # Settings of roles in a database are not copied with it.
+    await roles.init(servers.postgres_url(), database=made.name)
+    yield made
+    await _execute(servers, f"DROP DATABASE {made.name} WITH (FORCE)")
 
 
 async def _execute(servers: EmbeddedServers, statement: str) -> None:

@@ -161,7 +161,7 @@ UNION SELECT shown FROM columns, aclexplode(attacl) a
 SELECT rolname FROM pg_roles, space WHERE rolname IN ('mnemic_app', 'mnemic_lookup')
    AND has_schema_privilege(pg_roles.oid, space.oid, 'CREATE')
 
---! is missing, or sees through policies: it is or may become SUPERUSER, BYPASSRLS or the owner
+--! is missing, or is or may become a role that sees through policies
 SELECT name FROM unnest(ARRAY['mnemic_owner', 'mnemic_app', 'mnemic_lookup']) AS name
  WHERE to_regrole(name) IS NULL
 UNION SELECT m.rolname FROM pg_roles m, pg_roles g
