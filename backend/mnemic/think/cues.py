@@ -35,6 +35,7 @@ _DECISION = _any(
 _LESSON = _any(
     r"lessons? (?:learn(?:ed|t)|is|are|here|for)",
     r"the lessons?",
+    r"lessons?(?=:)",
     r"next time",
     r"(?:it )?turn(?:s|ed) out",
     r"(?:i|we) (?:have )?learn(?:ed|t)",

@@ -11,8 +11,10 @@ __all__ = ["is_question", "sentences_of"]
 
 _FENCE = "```"
 _BULLET = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s+")
+# Tried where a run of marks begins and never backtracked into: linear in runs of any length.
 _BREAK = re.compile(
-    r"[.!?\u2026]+[\"'\u201d\u2019)\]]*\s+|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]?"
+    r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*+\s"
+    r"|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]?"
 )
 _WORD_BEFORE = re.compile(r"(?:^|[\s(\[\"'])(\S{1,12})\Z")
 _ABBREVIATIONS = frozenset(

@@ -16,9 +16,10 @@ WORDS_MIN, WORDS_MAX = 5, 10
 WORD_CHARS_MAX = 40
 UNSPACED_PER_WORD = 2
 LEADS_MAX = 6
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
+_UNSPACED = re.compile(f"[{_SCRIPTS}]")
 _UNSPACED_PIECES = re.compile(
-    "[^\u3001\u3002\uff0c\uff1a\uff1b]{1,20}[\u3001\u3002\uff0c\uff1a\uff1b]?"
+    f"(?:[{_SCRIPTS}]{{1,8}}|[^{_SCRIPTS}]+?(?=[{_SCRIPTS}]|\\Z))[\u3001\uff0c\uff1a\uff1b]?"
 )
 _LEAD = re.compile(
     r"(?:(?:hi|hello|hey|good (?:morning|afternoon|evening)|morning|ok|okay|so|well|now|today|also"
@@ -57,7 +58,8 @@ def title_of(session: SessionRecord, opening: str, topics: Sequence[str]) -> str
     """
     told = next(sentences_of(session.task or ""), opening)
     title = _first_words(list(_pieces(_without_lead(told))))
-    title = title[:1].upper() + title[1:]
+    if title.partition(" ")[0].isalpha():
+        title = title[:1].upper() + title[1:]
     for topic in topics:
         if size_of(title) >= WORDS_MIN:
             break
@@ -102,8 +104,9 @@ def _pieces(text: str) -> Iterator[_Piece]:
         if _UNSPACED.search(word):
             glue = " "
             for found in _UNSPACED_PIECES.finditer(word):
-                yield _Piece(glue, found[0], _size(found[0]))
-                glue = ""
+                if len(found[0]) <= WORD_CHARS_MAX:
+                    yield _Piece(glue, found[0], _size(found[0]))
+                    glue = ""
         elif len(word) <= WORD_CHARS_MAX:
             yield _Piece(" ", word, 1)
 
