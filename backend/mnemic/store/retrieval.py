@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CandidateQuery", "RetrievalStore"]
 
+# The planner must see that the arms give few rows (limits, and an array of known length instead of
+# a series), else it reads the whole scope to join thirty hits.
 # `+ 0` keeps the planner from an approximate index: exact is the default, and routes are explicit.
 _NEAR = """
     SELECT v.memory_id AS id, row_number() OVER (ORDER BY v.distance, v.memory_id) AS place
@@ -30,6 +32,7 @@ _WORDS = """
       FROM mnemic.{function}(CAST(CAST(:match AS text) AS tsquery),
                              CAST(CAST(:rank AS text) AS tsquery), {scopes},
                              CAST(:words AS int)) AS l(id, rank)
+     LIMIT :words
 """
 
 _SCOPES = "CAST(:scopes AS uuid[])"
@@ -60,7 +63,7 @@ def _turns(*, with_actor: bool) -> Statement:
         place AS (
           SELECT DISTINCT h.session_id, h.seq + d AS seq
             FROM hit JOIN mnemic.turns h ON {{owned:h}} AND h.id = hit.id
-           CROSS JOIN generate_series(-CAST(:around AS int), CAST(:around AS int)) AS d
+           CROSS JOIN unnest(CAST(:around AS int[])) AS d
         )
         SELECT {_TURN_COLUMNS}
           FROM place
@@ -168,7 +171,7 @@ def _values(scope: Scope, query: CandidateQuery) -> dict[str, Any]:
         "match": query.match,
         "rank": query.rank,
         "words": query.per_arm if query.match else 0,
-        "around": query.around,
+        "around": list(range(-query.around, query.around + 1)),
     }
 
 

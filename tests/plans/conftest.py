@@ -1,0 +1,136 @@
+"""A database that is busy enough for a plan to mean something."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from mnemic.embedded import EmbeddedServers
+from mnemic.model.scope import Scope
+from mnemic.store import roles
+from mnemic.store.statement import Statement
+from mnemic.testing import a_scope
+
+NAME = "plans"
+ROWS = 3_000
+TENANTS = 40
+DIMENSIONS = 32
+
+FILL = """
+    WITH tenant AS (
+      SELECT CASE WHEN n = 0 THEN $1::uuid ELSE gen_random_uuid() END AS id, n
+        FROM generate_series(0, $3::int) n
+    ), made AS (
+      INSERT INTO mnemic.tenants (tenant_id, kind, external_id)
+      SELECT id, 'person', id::text FROM tenant RETURNING tenant_id
+    ), scope AS (
+      INSERT INTO mnemic.scopes (tenant_id, id, scope_type, path_digest)
+      SELECT id, CASE WHEN n = 0 THEN $2::uuid ELSE id END, 'global', '\\x00' FROM tenant
+      RETURNING tenant_id, id
+    ), session AS (
+      INSERT INTO mnemic.sessions (tenant_id, id, scope_id, name, started_at, last_active_at)
+      SELECT tenant_id, id, id, 's', now(), now() FROM scope RETURNING tenant_id, id
+    )
+    SELECT count(*) FROM session
+"""
+
+FILL_TURNS = """
+    INSERT INTO mnemic.turns (tenant_id, id, scope_id, session_id, seq, role, actor, actor_id, text,
+                              content_digest, occurred_at, stems, stem_count, word_count, tsv,
+                              needs_vector, stats_counted)
+    SELECT s.tenant_id, gen_random_uuid(), s.scope_id, s.id, n, 'user', 'User',
+           s.tenant_id, 'text ' || n, '\\x00', now(), 'word' || n % 500, 1, 2,
+           to_tsvector('simple', 'word' || n % 500 || ' common'), false, n % 100 <> 0
+      FROM mnemic.sessions s
+     CROSS JOIN LATERAL generate_series(0, CASE WHEN s.tenant_id = $1 THEN $2::int ELSE 200 END) n
+"""
+
+FILL_VECTORS = """
+    INSERT INTO mnemic.turn_vectors (tenant_id, model_id, scope_id, memory_id, actor_id, embedding)
+    SELECT t.tenant_id, m.id, t.scope_id, t.id, t.actor_id,
+           (SELECT array_agg(random() - 0.5) FROM generate_series(1, $1::int)
+             WHERE t.seq IS NOT NULL)::real[]::halfvec
+      FROM mnemic.turns t, mnemic.embedding_models m
+"""
+
+FILL_STATS = """
+    INSERT INTO mnemic.term_stats (tenant_id, scope_id, kind, term, documents, occurrences)
+    SELECT s.tenant_id, s.id, 'term', 'word' || n, 6, 6
+      FROM mnemic.scopes s, generate_series(0, 499) n
+"""
+
+
+class Busy:
+    """Explains statements as the role that serves, inside the busy tenant."""
+
+    def __init__(self, connection: asyncpg.Connection, scope: Scope, model: int) -> None:
+        self.connection = connection
+        self.scope = scope
+        self.model = model
+
+    async def plan(self, statement: Statement, types: str, *arguments: str) -> dict[str, Any]:
+        """The plan of the seventh execution: what a kept prepared statement really does."""
+        await self.connection.execute("DEALLOCATE ALL")
+        await self.connection.execute(f"PREPARE hot({types}) AS {statement.sql}")
+        call = f"hot({', '.join(arguments)})"
+        for _ in range(6):
+            await self.connection.execute(f"EXECUTE {call}")
+        [row] = await self.connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE {call}")
+        found: dict[str, Any] = row[0][0]["Plan"]
+        return found
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The values that every hot statement takes, as SQL."""
+        vector = "'[" + ",".join(["0.1"] * DIMENSIONS) + "]'::halfvec"
+        return {
+            "tenant": f"'{self.scope.tenant.id}'",
+            "scopes": f"ARRAY['{self.scope.id}']::uuid[]",
+            "vector": vector,
+            "model": str(self.model),
+        }
+
+
+@pytest.fixture(scope="session")
+async def busy_database(servers: EmbeddedServers, template: str) -> tuple[str, Scope, int]:
+    connection = await asyncpg.connect(servers.postgres_url())
+    await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template} STRATEGY file_copy")
+    await connection.close()
+    await roles.init(servers.postgres_url(), database=NAME)
+    scope = a_scope()
+    connection = await asyncpg.connect(servers.postgres_url("postgres", NAME))
+    model: int = await connection.fetchval(
+        "INSERT INTO mnemic.embedding_models (signature, name, dimensions, state)"
+        " VALUES ('synthetic', 'synthetic', $1, 'live') RETURNING id",
+        DIMENSIONS,
+    )
+    await connection.execute(FILL, scope.tenant.id, UUID(str(scope.id)), TENANTS)
+    await connection.execute(FILL_TURNS, scope.tenant.id, ROWS)
+    await connection.execute(FILL_VECTORS, DIMENSIONS)
+    await connection.execute(FILL_STATS)
+    await connection.execute("VACUUM ANALYZE")
+    await connection.close()
+    return NAME, scope, model
+
+
+@pytest.fixture
+async def busy(
+    servers: EmbeddedServers, busy_database: tuple[str, Scope, int]
+) -> AsyncIterator[Busy]:
+    name, scope, model = busy_database
+    connection = await asyncpg.connect(servers.postgres_url(roles.APP_ROLE, name))
+    await connection.set_type_codec(
+        "json", schema="pg_catalog", encoder=str, decoder=json.loads
+    )
+    await connection.execute(
+        f"SET plan_cache_mode = force_custom_plan; SET jit = off; BEGIN;"
+        f"SELECT set_config('mnemic.tenant_id', '{scope.tenant.id}', true)"
+    )
+    yield Busy(connection, scope, model)
+    await connection.execute("ROLLBACK")
+    await connection.close()

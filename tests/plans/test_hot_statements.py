@@ -1,0 +1,128 @@
+"""What the hot statements do on a tenant of 3,000 turns among 40 others, under both walls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mnemic.store import retrieval, statistics, turns
+from mnemic.store.statement import Statement
+
+TYPES = {
+    "tenant": "uuid",
+    "scopes": "uuid[]",
+    "vector": "halfvec",
+    "model": "smallint",
+    "near": "bigint",
+    "words": "bigint",
+    "around": "int[]",
+    "match": "text",
+    "rank": "text",
+    "actor": "uuid",
+    "terms": "text[]",
+    "actors_max": "bigint",
+    "pending_max": "bigint",
+    "ids": "uuid[]",
+    "session": "uuid",
+    "digests": "bytea[]",
+}
+
+
+def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    return [plan, *(node for child in plan.get("Plans", []) for node in _nodes(child))]
+
+
+async def _plan(busy: Any, statement: Statement, **values: str) -> list[dict[str, Any]]:
+    given = {**busy.values, **values}
+    types = ", ".join(TYPES[name] for name in statement.names)
+    return _nodes(await busy.plan(statement, types, *(given[name] for name in statement.names)))
+
+
+def _indexes(nodes: list[dict[str, Any]]) -> set[str]:
+    return {node["Index Name"] for node in nodes if "Index Name" in node}
+
+
+@pytest.mark.parametrize("statement", [retrieval.TURNS, retrieval.TURNS_OF_ACTOR])
+async def test_nearest_turns_are_read_from_the_covering_index_alone(
+    busy: Any, statement: Statement
+) -> None:
+    nodes = await _plan(
+        busy,
+        statement,
+        near="30",
+        words="30",
+        around="ARRAY[-2, -1, 0, 1, 2]",
+        match="'''word7'''",
+        rank="'''word7'''",
+        actor=busy.values["tenant"],
+    )
+
+    scans = [
+        node
+        for node in nodes
+        if node["Node Type"] == "Index Only Scan" and "exact" in node["Index Name"]
+    ]
+    assert scans
+    assert all(node["Heap Fetches"] == 0 for node in scans)
+    assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]
+    assert "turns_seq_key" in _indexes(nodes), [(n["Node Type"], n.get("Index Name"), n.get("Relation Name"), n["Actual Rows"], n["Actual Total Time"]) for n in nodes]
+
+
+async def test_document_frequencies_are_looked_up_and_nothing_is_counted(busy: Any) -> None:
+    nodes = await _plan(
+        busy,
+        statistics.READ,
+        terms="ARRAY['word7', 'word8']",
+        actors_max="200",
+        pending_max="512",
+    )
+
+    assert {"term_stats_pkey", "turns_uncounted_idx"} <= _indexes(nodes)
+    read = sum(
+        node["Actual Rows"] for node in nodes if node.get("Relation Name") == "term_stats"
+    )
+    assert read <= 10
+
+
+@pytest.mark.parametrize(
+    ("call", "index"),
+    [
+        ("lexical('word7', 'word7', {scopes}, 30)", "turns_tsv_idx"),
+        ("lexical_actor('word7', 'word7', {scopes}, {tenant}, 30)", "turns_tsv_idx"),
+    ],
+)
+async def test_the_lexical_arm_uses_its_index_behind_the_policy(
+    busy: Any, servers: Any, call: str, index: str
+) -> None:
+    used = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = $1"
+    before = await busy.connection.fetchval(used, index)
+
+    rows = await busy.connection.fetch(f"SELECT * FROM mnemic.{call.format(**busy.values)}")
+
+    # Functions hide their plans; their use of the index is counted when the transaction ends.
+    for step in ("COMMIT", "SELECT pg_stat_force_next_flush()", "SELECT 1", "BEGIN"):
+        await busy.connection.execute(step)
+    after = await busy.connection.fetchval(used, index)
+    assert len(rows) == 6
+    assert after > before
+
+
+async def test_rows_by_id_come_from_the_primary_key(busy: Any) -> None:
+    ids = await busy.connection.fetch("SELECT id FROM mnemic.turns LIMIT 10")
+    listed = ", ".join(f"'{row['id']}'" for row in ids)
+
+    nodes = await _plan(busy, turns.BY_IDS, ids=f"ARRAY[{listed}]::uuid[]")
+
+    assert _indexes(nodes) == {"turns_pkey"}
+
+
+async def test_known_ids_of_a_session_are_looked_up(busy: Any) -> None:
+    nodes = await _plan(
+        busy,
+        turns.KNOWN_EXTERNAL,
+        session=f"'{busy.scope.id}'",
+        digests="ARRAY['\\x01']::bytea[]",
+    )
+
+    assert _indexes(nodes) == {"turns_external_key"}
