@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 from enum import StrEnum
-from typing import Annotated
 
-import typer
+__all__ = ["LogLevel", "log_to_stderr"]
 
-__all__ = ["LogLevel", "LogLevelOption", "log_to_stderr"]
+CHATTY = ("alembic", "asyncio")
 
 
 class LogLevel(StrEnum):
@@ -19,11 +18,6 @@ class LogLevel(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
-
-
-LogLevelOption = Annotated[
-    LogLevel, typer.Option("--log-level", help="What is worth a line on standard error.")
-]
 
 
 def log_to_stderr(level: LogLevel) -> None:
@@ -54,6 +48,8 @@ def log_to_stderr(level: LogLevel) -> None:
         )
     )
     logging.basicConfig(level=threshold, handlers=[handler], force=True)
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
     structlog.configure(
         processors=[*caller, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),

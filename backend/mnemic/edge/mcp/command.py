@@ -6,7 +6,6 @@ from importlib.util import find_spec
 
 import typer
 
-from mnemic.edge.logs import LogLevel, LogLevelOption, log_to_stderr
 from mnemic.edge.scope_options import (
     AgentOption,
     AgentTypeOption,
@@ -34,14 +33,12 @@ def serve_mcp(
     agent_type: AgentTypeOption = None,
     agent: AgentOption = None,
     session: SessionOption = None,
-    log_level: LogLevelOption = LogLevel.WARNING,
 ) -> None:
     """Serve memory to one agent over standard input and output (Model Context Protocol).
 
     The agent's scope is fixed by these options; no call can leave it. Ends when its input ends,
     or by SIGTERM.
     """
-    log_to_stderr(log_level)
     scope = scope_of(
         user=user,
         org=org,
@@ -58,6 +55,6 @@ def serve_mcp(
     import asyncio  # noqa: PLC0415 - as below
 
     from mnemic.edge.mcp.serving import serve  # noqa: PLC0415 - `mnemic --help` must not load it
-    from mnemic.settings import MemorySettings  # noqa: PLC0415 - as above
+    from mnemic.settings_reading import read_settings  # noqa: PLC0415 - as above
 
-    asyncio.run(serve(MemorySettings(), scope))
+    asyncio.run(serve(read_settings(), scope))

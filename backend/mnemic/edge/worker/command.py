@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mnemic.edge.logs import LogLevel, LogLevelOption, log_to_stderr
+from mnemic.edge.logs import LogLevel, log_to_stderr
 
 __all__ = ["add_commands"]
 
@@ -35,29 +35,37 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def run_worker(
+    context: typer.Context,
     *,
     concurrency: ConcurrencyOption = 2,
     pool: PoolOption = Pool.PREFORK,
-    log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
     """Run maintenance when beat asks for it: end idle sessions, embed what has no vector.
 
     Stays in the foreground. SIGTERM lets running tasks finish; SIGQUIT does not.
     """
-    log_to_stderr(log_level)
+    _log(context)
     from mnemic.edge.worker.running import work  # noqa: PLC0415 - `mnemic --help` must not load it
-    from mnemic.settings import MemorySettings  # noqa: PLC0415 - as above
+    from mnemic.settings_reading import read_settings  # noqa: PLC0415 - as above
 
-    raise typer.Exit(work(MemorySettings(), concurrency=concurrency, pool=pool.value))
+    raise typer.Exit(work(read_settings(), concurrency=concurrency, pool=pool.value))
 
 
-def run_beat(*, log_level: LogLevelOption = LogLevel.INFO) -> None:
+def run_beat(context: typer.Context) -> None:
     """Ask for maintenance on schedule. One is enough; a second one does no harm.
 
     Stays in the foreground and keeps no state. SIGTERM ends it.
     """
-    log_to_stderr(log_level)
+    _log(context)
     from mnemic.edge.worker.running import tick  # noqa: PLC0415 - `mnemic --help` must not load it
-    from mnemic.settings import MemorySettings  # noqa: PLC0415 - as above
+    from mnemic.settings_reading import read_settings  # noqa: PLC0415 - as above
 
-    tick(MemorySettings())
+    tick(read_settings())
+
+
+def _log(context: typer.Context) -> None:
+    """Services say what they do, unless `mnemic --log-level` said otherwise."""
+    program = context.parent
+    told = program.get_parameter_source("log_level") if program is not None else None
+    if told is None or told.name == "DEFAULT":
+        log_to_stderr(LogLevel.INFO)
