@@ -10,6 +10,8 @@ from concurrent.futures import Future
 from hashlib import sha256
 from typing import TypeAlias
 
+from mnemic.embed.fork import renew_in_children
+from mnemic.errors import EmbedderUnavailable
 from mnemic.model.embedding import Embedder, ModelSignature, Vector, encodable
 
 __all__ = ["CachedEmbedder"]
@@ -30,9 +32,8 @@ class CachedEmbedder:
     def __init__(self, inner: Embedder, *, entries_max: int) -> None:
         self._inner = inner
         self._entries_max = entries_max
-        self._kept: OrderedDict[_Key, Vector] = OrderedDict()
-        self._flights: dict[_Key, _Flight] = {}
-        self._lock = threading.Lock()
+        self._renew()
+        renew_in_children(self._renew)
         self._prefix = f"{inner.signature.key}\n".encode()
         self._hits = 0
         self._misses = 0
@@ -78,6 +79,12 @@ class CachedEmbedder:
             self._kept.clear()
         await self._inner.close()
 
+    def _renew(self) -> None:
+        # Entries would be as good in a forked child, but may have been caught in mid-change.
+        self._kept: OrderedDict[_Key, Vector] = OrderedDict()
+        self._flights: dict[_Key, _Flight] = {}
+        self._lock = threading.Lock()
+
     def _claim(
         self, keys: Sequence[_Key]
     ) -> tuple[dict[_Key, Vector], dict[_Key, _Flight], dict[_Key, _Flight]]:
@@ -115,7 +122,14 @@ class CachedEmbedder:
     async def _ask(self, keys: Sequence[_Key], texts: Sequence[str]) -> dict[_Key, Vector]:
         with self._lock:
             self._misses += len(keys)
-        landed = dict(zip(keys, await self._inner.embed(texts), strict=True))
+        vectors = await self._inner.embed(texts)
+        if len(vectors) != len(keys):
+            raise EmbedderUnavailable(
+                f"the embedder gave {len(vectors)} vectors for {len(keys)} texts",
+                expected=len(keys),
+                got=len(vectors),
+            )
+        landed = dict(zip(keys, vectors, strict=True))
         with self._lock:
             self._kept.update(landed)
             while len(self._kept) > self._entries_max:

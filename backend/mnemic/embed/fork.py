@@ -19,7 +19,7 @@ def renew_in_children(renew: Callable[[], None]) -> None:
 
 
 def _renew_all() -> None:
-    for known in list(_renewals):
+    for known in _renewals:
         renew = known()
         if renew is not None:
             renew()

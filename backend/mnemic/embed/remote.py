@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
+from urllib.parse import urlsplit
 
+from mnemic.embed.fork import renew_in_children
 from mnemic.errors import ConfigurationError, EmbedderUnavailable
 from mnemic.model.embedding import ModelSignature, Vector, checked_vector, encodable
 from mnemic.model.normalise import is_blank
@@ -33,6 +35,7 @@ CHARS_MIN: Final = 512
 """A text this short is refused for another reason than its length."""
 HALVINGS_MAX: Final = 10
 DETAIL_CHARS_MAX: Final = 300
+CLOSE_SECONDS: Final = 2.0
 
 _REFUSED: Final = frozenset({400, 413, 422})
 _BUSY: Final = frozenset({408, 409, 425, 429})
@@ -43,8 +46,8 @@ _REMEDIES: Final = {
 }
 
 
-class _TextsRefused(Exception):  # noqa: N818 - not an error yet: the batch is halved and tried again
-    """The server understood the call and does not want these texts."""
+class _TextsRefused(Exception):
+    """The server understood the call and does not want these texts: they are tried in parts."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -80,15 +83,14 @@ class OpenAIEmbedder:
             )
         self._signature = ModelSignature(model, "remote", dimensions)
         self._base_url = base_url or DEFAULT_BASE_URL
+        self._host = _host_of(self._base_url)
         self._api_key = api_key or NO_KEY
         self._timeout_seconds = timeout_seconds
         self._retry_max = retry_max
         self._batch_max = batch_max
         self._names_dimensions = True
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = (
-            WeakKeyDictionary()
-        )
-        self._opening = threading.Lock()
+        self._renew()
+        renew_in_children(self._renew)
 
     @property
     def signature(self) -> ModelSignature:
@@ -118,7 +120,14 @@ class OpenAIEmbedder:
                 await client.close()
             elif loop.is_running():
                 closing = asyncio.run_coroutine_threadsafe(client.close(), loop)
-                await asyncio.wrap_future(closing)
+                # A loop that does not come round to it is left with its client.
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.wrap_future(closing), CLOSE_SECONDS)
+
+    def _renew(self) -> None:
+        # Clients belong to loops, and a loop does not run in a forked child.
+        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._opening = threading.Lock()
 
     async def _embed_batch(self, texts: list[str]) -> list[Vector]:
         try:
@@ -145,37 +154,42 @@ class OpenAIEmbedder:
         )
 
     async def _request(self, texts: list[str]) -> list[Vector]:
-        """The vectors of one call, retried within a bound of time. Raises `_TextsRefused`."""
+        """The vectors of one call. Raises `_TextsRefused`."""
+        try:
+            return await self._call(texts, names_dimensions=self._names_dimensions)
+        except _TextsRefused as refusal:
+            if not self._names_dimensions or "dimensions" not in str(refusal):
+                raise
+        # A model of one size refuses to be told it; what it gives is checked all the same.
+        vectors = await self._call(texts, names_dimensions=False)
+        self._names_dimensions = False
+        return vectors
+
+    async def _call(self, texts: list[str], *, names_dimensions: bool) -> list[Vector]:
         import openai  # noqa: PLC0415 - an extra, and slow to import
 
         client = self._client()
-        dimensions = self._signature.dimensions if self._names_dimensions else openai.omit
+        dimensions = self._signature.dimensions if names_dimensions else openai.omit
         try:
             # The client would wait two minutes if the server asks for it; a recall cannot.
             async with asyncio.timeout(self._timeout_seconds * (self._retry_max + 1)):
                 answer = await client.embeddings.create(
                     model=self._signature.name, input=texts, dimensions=dimensions
                 )
+                return self._ordered(answer.data, count=len(texts))
         except openai.APIStatusError as fault:
-            if (
-                self._names_dimensions
-                and fault.status_code in _REFUSED
-                and "dimensions" in str(fault)
-            ):
-                self._names_dimensions = False  # a model of one size only; its answer is checked
-                return await self._request(texts)
             raise _translated(fault) from fault
         except (TimeoutError, openai.APIConnectionError) as fault:
             raise EmbedderUnavailable(
-                f"the embedding endpoint {self._base_url} cannot be reached in time: "
-                f"{type(fault).__name__}"
+                f"the embedding endpoint at {self._host} cannot be reached in time "
+                f"({type(fault).__name__})",
+                host=self._host,
             ) from fault
         except (openai.OpenAIError, AttributeError, TypeError, ValueError) as fault:
             raise EmbedderUnavailable(
                 "the embedding endpoint does not answer in OpenAI's form; "
                 f"check embedding.base_url ({type(fault).__name__})"
             ) from fault
-        return self._ordered(answer.data, count=len(texts))
 
     def _ordered(self, items: Sequence[Embedding], *, count: int) -> list[Vector]:
         by_index = {item.index: item.embedding for item in items}
@@ -198,7 +212,7 @@ class OpenAIEmbedder:
                 return found
             from openai import AsyncOpenAI  # noqa: PLC0415 - an extra, and slow to import
 
-            # A client refers to its loop, so a weak key alone would keep both for ever.
+            # Weak keys would never go: a client refers to its loop.
             for gone in [known for known in self._clients if known.is_closed()]:
                 del self._clients[gone]
             client = AsyncOpenAI(
@@ -209,6 +223,16 @@ class OpenAIEmbedder:
             )
             self._clients[loop] = client
             return client
+
+
+def _host_of(base_url: str) -> str:
+    """The part of the address that may stand in a message: no user, no password, no path."""
+    parts = urlsplit(base_url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ConfigurationError(
+            "embedding.base_url must start with http:// or https:// and name a host"
+        )
+    return parts.hostname
 
 
 def _translated(fault: APIStatusError) -> Exception:

@@ -127,11 +127,11 @@ class CosineScale:
     def of(cls, cosines: Iterable[float]) -> CosineScale:
         """The scale of a model, from its cosines of random pairs.
 
-        Raises `InvalidInput` if there are none, or if they are all the same.
+        Raises `InvalidInput` if there are none, if they are all the same, or if one is not finite.
         """
         sample = list(cosines)
-        if not sample:
-            raise InvalidInput("needs the cosines of some random pairs", field="cosines")
+        if not sample or not all(map(math.isfinite, sample)):
+            raise InvalidInput("needs finite cosines of some random pairs", field="cosines")
         return cls(fmean(sample), pstdev(sample))
 
     def apply(self, value: float) -> float:
