@@ -125,8 +125,8 @@ async def _refusals(database: str) -> AsyncIterator[None]:
         yield
     except asyncpg.InsufficientPrivilegeError as fault:
         raise ConfigurationError(
-            f"the role in {_ADMIN} lacks a right ({fault}); use a superuser, or have the server's "
-            f"administrator run what `mnemic db init --sql` prints inside {database}"
+            f"the role in {_ADMIN} lacks a right ({fault.args[0]}); use a superuser, or have the "
+            f"server's administrator run what `mnemic db init --sql` prints inside {database}"
         ) from fault
     except asyncpg.PostgresError as fault:
         if fault.sqlstate == _REFUSED:

@@ -52,15 +52,17 @@ BEGIN
       HINT = format('run ALTER ROLE %s NO%s, or drop the role', unfit.rolname, unfit.attribute);
   END IF;
   SELECT member.rolname AS member, granted.rolname AS granted
-    INTO unfit FROM pg_roles member CROSS JOIN pg_roles granted
+    INTO unfit FROM pg_auth_members m
+    JOIN pg_roles member ON member.oid = m.member
+    JOIN pg_roles granted ON granted.oid = m.roleid
    WHERE member.rolname IN ('mnemic_owner', 'mnemic_app', 'mnemic_lookup')
-     AND member.oid <> granted.oid
      AND (member.rolname, granted.rolname) <> ('mnemic_owner', 'mnemic_lookup')
-     AND (granted.rolsuper OR granted.rolbypassrls OR granted.rolname IN (
-            'mnemic_owner', 'mnemic_app', 'mnemic_lookup', 'pg_read_all_data',
-            'pg_write_all_data', 'pg_maintain', 'pg_execute_server_program',
-            'pg_read_server_files', 'pg_write_server_files'))
-     AND pg_has_role(member.oid, granted.oid, 'MEMBER')
+     AND EXISTS (
+       SELECT FROM pg_roles mighty WHERE pg_has_role(granted.oid, mighty.oid, 'MEMBER')
+          AND (mighty.rolsuper OR mighty.rolbypassrls OR mighty.rolname IN (
+                 'mnemic_owner', 'mnemic_app', 'mnemic_lookup', 'pg_read_all_data',
+                 'pg_write_all_data', 'pg_maintain', 'pg_execute_server_program',
+                 'pg_read_server_files', 'pg_write_server_files')))
    ORDER BY 1, 2 LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'MN001',
@@ -82,36 +84,36 @@ CREATE EXTENSION IF NOT EXISTS vector;
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
 CREATE EXTENSION IF NOT EXISTS btree_gin;
 
--- An administrator who is no superuser must be able to become the owner to make its schema.
+-- An administrator who is no superuser must become the owner for a moment to make its schema.
 DO $schema$
 DECLARE
-  holder text := (
+  admin name := current_user;
+  holder name := (
     SELECT rolname FROM pg_namespace JOIN pg_roles ON pg_roles.oid = nspowner
      WHERE nspname = 'mnemic');
+  may_become boolean := pg_has_role('mnemic_owner', 'SET');
 BEGIN
-  IF holder IS NULL THEN
-    IF pg_has_role(current_user, 'mnemic_owner', 'SET') THEN
-      CREATE SCHEMA mnemic AUTHORIZATION mnemic_owner;
-    ELSE
-      EXECUTE format('GRANT mnemic_owner TO %I WITH INHERIT FALSE, SET TRUE', current_user);
-      CREATE SCHEMA mnemic AUTHORIZATION mnemic_owner;
-      EXECUTE format('REVOKE SET OPTION FOR mnemic_owner FROM %I', current_user);
-    END IF;
-  ELSIF holder <> 'mnemic_owner' THEN
+  IF holder <> 'mnemic_owner' THEN
     RAISE EXCEPTION USING ERRCODE = 'MN001',
       MESSAGE = format('the schema mnemic belongs to %s', holder),
       HINT = 'choose another database, or run ALTER SCHEMA mnemic OWNER TO mnemic_owner';
   END IF;
-END $schema$;
-
--- Granted by the schema's owner, so that the right does not hang on the administrator.
-DO $usage$
-BEGIN
-  IF NOT has_schema_privilege('mnemic_app', 'mnemic', 'USAGE')
+  IF holder IS NULL OR NOT has_schema_privilege('mnemic_app', 'mnemic', 'USAGE')
      OR NOT has_schema_privilege('mnemic_lookup', 'mnemic', 'USAGE') THEN
+    IF NOT may_become THEN
+      EXECUTE format('GRANT mnemic_owner TO %I WITH INHERIT FALSE, SET TRUE', admin);
+    END IF;
+    IF holder IS NULL THEN
+      CREATE SCHEMA mnemic AUTHORIZATION mnemic_owner;
+    END IF;
+    SET LOCAL ROLE mnemic_owner;
     GRANT USAGE ON SCHEMA mnemic TO mnemic_app, mnemic_lookup;
+    EXECUTE format('SET LOCAL ROLE %I', admin);
+    IF NOT may_become THEN
+      EXECUTE format('REVOKE SET OPTION FOR mnemic_owner FROM %I', admin);
+    END IF;
   END IF;
-END $usage$;
+END $schema$;
 
 -- The extensions may live in a schema of their own; their types must be found without a prefix.
 -- Custom plans see a tenant's size; a prepared statement's generic plan would forget it.
