@@ -21,6 +21,9 @@ _ORDINARY_WORDS = """
     joy faith dawn
 """
 _ORDINARY = frozenset(_ORDINARY_WORDS.split())
+# What a longer name may begin with without being a name by itself.
+_TITLE_WORDS = "agent assistant bot client customer dr miss mr mrs ms prof professor sir team user"
+_NO_FIRST_NAMES = _ORDINARY.union(_TITLE_WORDS.split())
 
 
 class Unnamed(NamedTuple):
@@ -73,15 +76,15 @@ def _names(actors: tuple[str, ...]) -> _Names:
     unspaced: list[str] = []
     for actor in actors:
         tokens = list(tokens_of(normal_form(actor)))[:_NAME_WORDS_MAX]
-        if not tokens:
-            continue
+        if not any(token.word[0].isalpha() for token in tokens):
+            continue  # "42" is a number in every question
         if any(token.unspaced for token in tokens):
             unspaced.append(actor)
             continue
         full.setdefault(tuple(token.word for token in tokens), actor)
         owners.setdefault(tokens[0].word, set()).add(actor)
     for first, having in owners.items():
-        if len(having) == 1:
+        if len(having) == 1 and first not in _NO_FIRST_NAMES:
             full.setdefault((first,), *having)
     firsts = frozenset(words[0] for words in full)
     return _Names(full, firsts, tuple(sorted(unspaced, key=lambda actor: (-len(actor), actor))))

@@ -29,7 +29,7 @@ _UNSPACED = (
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U000323af"
 )
 _UNSPACED_START = re.compile(f"[{_UNSPACED}]")
-_ASCII_WORD = re.compile(r"[A-Za-z0-9]+(?:'[A-Za-z]+)?")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+(?:'[A-Za-z]+)*")
 # Latin letters, and the Cyrillic letter io, which is mostly written without its dots.
 _MARKED_LETTER = re.compile("([a-z]|\u0435(?=\u0308))[\u0300-\u036f]+")
 
@@ -80,7 +80,7 @@ def _word_pattern(*, ascii_only: bool) -> re.Pattern[str]:
         if unicodedata.category(mark) in {"Mn", "Mc", "Me"}
     )
     letter = rf"(?:[^\W_{_UNSPACED}]|[{marks}])"
-    return re.compile(rf"[{_UNSPACED}]+|{letter}+(?:'{letter}+)?")
+    return re.compile(rf"[{_UNSPACED}]+|{letter}+(?:'{letter}+)*")
 
 
 def _parts(raw: str) -> Iterable[str]:
@@ -89,10 +89,8 @@ def _parts(raw: str) -> Iterable[str]:
     word = _folded(raw)
     if "'" not in word or word.endswith(_CONTRACTION):
         return (word,)
-    for ending in _ENDINGS:
-        if word.endswith(ending):
-            return (word.removesuffix(ending),)
-    return filter(None, word.split("'"))
+    ending = next((ending for ending in _ENDINGS if word.endswith(ending)), "")
+    return filter(None, word.removesuffix(ending).split("'"))
 
 
 def _folded(raw: str) -> str:

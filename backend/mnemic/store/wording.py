@@ -162,10 +162,18 @@ def tsvector_text(words: Words) -> str:
 def tsquery_text(stems: Iterable[str]) -> str | None:
     """Any of the stems, as PostgreSQL reads a tsquery: `'green' | 'tea'`; None without stems.
 
-    Every stem is quoted, so none of its characters is an operator; at most `QUERY_STEMS_MAX`.
+    Every stem is quoted, so none of its characters is an operator. At most `QUERY_STEMS_MAX`
+    stems and `LEXEMES_BYTES_MAX` bytes; the first ones are kept.
     """
-    lexemes = [lexeme for stem in dict.fromkeys(stems) if (lexeme := _lexeme(stem))]
-    return " | ".join(lexemes[:QUERY_STEMS_MAX]) or None
+    kept: list[str] = []
+    size = 0
+    for lexeme in dict.fromkeys(map(_lexeme, stems)):
+        size += len(lexeme.encode())
+        if size > LEXEMES_BYTES_MAX or len(kept) == QUERY_STEMS_MAX:
+            break
+        if lexeme:
+            kept.append(lexeme)
+    return " | ".join(kept) or None
 
 
 def _lexeme(stem: str) -> str:

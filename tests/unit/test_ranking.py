@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mnemic.model.cues import Cues, DateMention
+from mnemic.model.ranking import (
+    Candidate,
+    Corpus,
+    QueryWords,
+    Reasons,
+    Scored,
+    Weights,
+    about_other_actor,
+    above_floor,
+    confidence,
+    inverse_frequencies,
+    low_confidence,
+    match_stems,
+    score,
+)
+
+NOW = datetime(2024, 6, 1, tzinfo=UTC)
+SESSION = UUID(int=1)
+# idf(tea) = ln(1 + 1.5/1.5) = ln 2, idf(green) = ln(1 + .5/2.5) = ln 1.2; Z = ln 2.4
+CORPUS = Corpus(
+    documents=2,
+    average_length=2.0,
+    frequencies={"tea": 1, "green": 2},
+    actor_shares={"Caroline": 0.5, "Melanie": 0.5},
+    role_shares={"user": 1.0},
+)
+TEA, GREEN = math.log(2.0), math.log(1.2)
+BOTH = TEA + GREEN
+A_HALF = 0.15 + 0.07 * math.log(2.0)  # .1985
+
+
+def asked(*stems: str, named: tuple[str, ...] = (), **cues: Any) -> QueryWords:
+    return QueryWords(text="?", embed_text="?", stems=stems, named=named, cues=Cues(**cues))
+
+
+def a_turn(number: int, stems: str = "", **given: Any) -> Candidate:
+    words = len(stems.split())
+    given = {
+        "session_id": SESSION,
+        "seq": number,
+        "actor": "Melanie",
+        "role": "user",
+        "occurred_at": NOW,
+        "length": words,
+        "word_count": words,
+    } | given
+    return Candidate(id=UUID(int=number), stems=stems, **given)
+
+
+def a_fact(number: int, stems: str = "", **given: Any) -> Candidate:
+    return a_turn(
+        number, stems, **({"kind": "fact", "session_id": None, "seq": None, "role": ""} | given)
+    )
+
+
+def ranked(query: QueryWords, *candidates: Candidate, corpus: Corpus = CORPUS) -> list[Scored]:
+    return score(query, candidates, corpus, now=NOW)
+
+
+def by_number(scored: list[Scored]) -> dict[int, Scored]:
+    return {hit.candidate.id.int: hit for hit in scored}
+
+
+def test_a_turn_alone_scores_as_worked_by_hand() -> None:
+    turn = a_turn(1, "green tea tea", cosine=0.6)
+
+    (hit,) = ranked(asked("green", "tea"), turn)
+
+    damping = 1.2 * (0.25 + 0.75 * 3 / 2)  # 1.65
+    nb = (GREEN * 1 / (1 + damping) + TEA * 2 / (2 + damping)) / BOTH
+    lex = 0.7 * nb + 0.3 * 1.0
+    base = 0.5 * 0.6 + 0.5 * lex
+    assert nb == pytest.approx(0.51242, abs=1e-5)
+    assert base == pytest.approx(0.62935, abs=1e-5)
+    assert hit.reasons == pytest.approx(
+        Reasons(0.6, nb, 1.0, lex, base, 0.0, 0.4 * base, 0, 0, 0, 0, 0, 0)
+    )
+    assert hit.score == pytest.approx(1.4 * base)
+
+
+def test_three_turns_of_a_session_score_as_worked_by_hand() -> None:
+    first = a_turn(1, "green", cosine=0.2)
+    second = a_turn(2, "tea", cosine=0.8)
+    third = a_turn(3, "cup", cosine=-0.5)
+
+    hits = by_number(ranked(asked("green", "tea"), first, second, third))
+
+    damping = 1.2 * (0.25 + 0.75 * 1 / 2)  # .75
+    one = 0.5 * 0.2 + 0.5 * (0.7 * (GREEN / 1.75) / BOTH + 0.3 * GREEN / BOTH)
+    two = 0.5 * 0.8 + 0.5 * (0.7 * (TEA / (1 + damping)) / BOTH + 0.3)  # with "green" before it
+    three = 0.5 * 0.0 + 0.5 * 0.3 * TEA / BOTH  # "tea" before it; a cosine below 0 counts 0
+    assert hits[1].score == pytest.approx(one + 0.1 * two + 0.4 * two)
+    assert hits[2].score == pytest.approx(two + 0.2 * one + 0.1 * three + 0.4 * two)
+    assert hits[3].score == pytest.approx(three + 0.2 * two + 0.4 * two)
+    assert hits[2].reasons.pair == 1.0
+
+
+def test_every_signal_adds_what_it_says() -> None:
+    query = asked(
+        "tea",
+        named=("Caroline",),
+        wants_name=True,
+        wants_time=True,
+        dates=(DateMention(2024, 6, 1),),
+    )
+    turn = a_turn(
+        1,
+        actor="caroline",
+        ends_with_question=True,
+        has_name=True,
+        has_time_expression=True,
+    )
+
+    (hit,) = ranked(query, turn)
+
+    assert hit.reasons[5:] == pytest.approx((0, 0, A_HALF, -0.07, 0.08, 0.18 * 1.5, 0.09, 0))
+    assert hit.score == pytest.approx(A_HALF - 0.07 + 0.08 + 0.27 + 0.09)
+    assert pytest.approx(0.2, abs=0.002) == A_HALF
+
+
+def test_a_question_of_somebody_who_speaks_of_themselves_costs_nothing() -> None:
+    turn = a_turn(1, ends_with_question=True, first_person=True)
+
+    (hit,) = ranked(asked("tea"), turn)
+
+    assert hit.score == 0.0
+
+
+@pytest.mark.parametrize(
+    ("named", "about_both", "boosts"),
+    [
+        (("Caroline",), False, {1: A_HALF, 2: 0.0}),
+        (("Melanie",), False, {1: 0.0, 2: A_HALF}),
+        (("Caroline", "Melanie"), False, {1: A_HALF / 2, 2: 0.0}),
+        (("Caroline", "Melanie"), True, {1: 0.0, 2: 0.0}),
+        (("Caroline", "Melanie", "Sam"), False, {1: 0.0, 2: 0.0}),
+        ((), False, {1: 0.0, 2: 0.0}),
+    ],
+)
+def test_the_actor_asked_about_is_boosted(
+    named: tuple[str, ...], boosts: dict[int, float], *, about_both: bool
+) -> None:
+    query = asked("tea", named=named, about_both=about_both)
+
+    hits = by_number(ranked(query, a_turn(1, actor="Caroline"), a_turn(2, actor="Melanie")))
+
+    assert {number: hit.reasons.actor for number, hit in hits.items()} == pytest.approx(boosts)
+
+
+def test_the_boost_grows_with_the_size_of_the_crowd() -> None:
+    corpus = replace(CORPUS, actor_shares={"Caroline": 0.01, "Melanie": 0.99})
+
+    hits = by_number(
+        ranked(asked("tea", named=("Caroline",)), a_turn(1, actor="Caroline"), corpus=corpus)
+    )
+
+    assert hits[1].reasons.actor == pytest.approx(0.15 + 0.07 * math.log(100))
+
+
+def test_a_memory_of_nobody_gets_what_chance_would_give() -> None:
+    hits = by_number(ranked(asked("tea", named=("Caroline",)), a_fact(1, actor="")))
+
+    assert hits[1].reasons.actor == pytest.approx(A_HALF / 2)
+
+
+def test_in_an_assistant_chat_a_question_that_names_nobody_is_about_the_user() -> None:
+    chat = replace(CORPUS, role_shares={"user": 0.5, "assistant": 0.5})
+    user = a_turn(1, ends_with_question=True)
+    assistant = a_turn(2, role="assistant", ends_with_question=True)
+
+    hits = by_number(ranked(asked("tea"), user, assistant, corpus=chat))
+
+    assert hits[1].reasons.actor == pytest.approx(A_HALF)
+    assert hits[2].reasons.actor == 0.0
+    assert hits[1].reasons.question == hits[2].reasons.question == 0.0
+
+
+@pytest.mark.parametrize(("length", "weight"), [(30.0, 0.5), (31.0, 0.6)])
+def test_meaning_weighs_more_where_memories_are_long_and_mixed(
+    length: float, weight: float
+) -> None:
+    chat = replace(CORPUS, role_shares={"user": 0.5, "assistant": 0.5}, average_length=length)
+
+    (hit,) = ranked(asked("tea"), a_turn(1, cosine=1.0), corpus=chat)
+
+    assert hit.reasons.base == pytest.approx(weight)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "paired"),
+    [
+        ({}, {}, True),
+        ({"word_count": 60}, {"word_count": 60}, True),
+        ({"word_count": 61}, {}, False),
+        ({}, {"word_count": 61}, False),
+        ({"role": "assistant"}, {}, False),
+        ({}, {"role": "assistant"}, False),
+        ({"session_id": UUID(int=2)}, {}, False),
+        ({"seq": 0}, {}, False),
+    ],
+)
+def test_a_turn_is_read_with_the_short_one_before_it(
+    first: dict[str, Any], second: dict[str, Any], *, paired: bool
+) -> None:
+    one, two = a_turn(1, "tea", **first), a_turn(2, "cup", **second)
+
+    hits = by_number(ranked(asked("tea"), one, two))
+
+    assert hits[2].reasons.pair == (1.0 if paired else 0.0)
+
+
+def test_the_best_of_the_session_reaches_five_turns() -> None:
+    turns = [a_turn(number) for number in range(1, 12)]
+    turns[5] = replace(turns[5], cosine=1.0)  # seq 6
+
+    hits = by_number(ranked(asked("tea"), *turns, a_turn(12)))
+
+    reached = [number for number, hit in hits.items() if hit.reasons.session]
+    assert sorted(reached) == list(range(1, 12))
+    assert hits[7].reasons.neighbour == pytest.approx(0.2 * 0.5)
+    assert hits[5].reasons.neighbour == pytest.approx(0.1 * 0.5)
+
+
+def test_ties_go_to_the_newer_then_to_the_lower_id_in_every_order() -> None:
+    tied = [
+        a_fact(3),
+        a_fact(1),
+        a_fact(2, occurred_at=NOW + timedelta(microseconds=1)),
+        a_fact(4, occurred_at=NOW - timedelta(days=9_999)),
+    ]
+    weights = Weights(recency=0.0)
+
+    orders = {
+        tuple(hit.candidate.id.int for hit in score(asked("tea"), order, CORPUS, weights, now=NOW))
+        for order in permutations(tied)
+    }
+
+    assert orders == {(2, 1, 3, 4)}
+
+
+def test_words_count_whole() -> None:
+    (hit,) = ranked(asked("tea"), a_turn(1, "teapot steam tea"))
+    (other,) = ranked(asked("tea"), a_turn(1, "teapot steam tealight"))
+
+    assert hit.reasons.nb > 0.0
+    assert other.reasons.nb == other.reasons.pair == 0.0
+
+
+def test_without_words_meaning_alone_decides() -> None:
+    hits = ranked(asked(), a_turn(1, "tea", cosine=0.2), a_turn(9, "cup", cosine=0.9))
+
+    assert [hit.candidate.id.int for hit in hits] == [9, 1]
+
+
+def test_nothing_to_rank_is_no_hits() -> None:
+    assert ranked(asked("tea")) == []
+
+
+def test_rare_words_weigh_more_and_every_weight_is_above_zero() -> None:
+    corpus = Corpus(documents=100, frequencies={"a": 100, "b": 1, "bad": 999, "worse": -1})
+
+    idf = inverse_frequencies(("a", "b", "none", "bad", "worse"), corpus)
+
+    assert idf["none"] == idf["worse"] > idf["b"] > idf["a"] == idf["bad"] > 0.0
+    assert idf["b"] == pytest.approx(math.log(1 + 99.5 / 1.5))
+
+
+def test_the_rarest_words_are_matched_within_the_budget() -> None:
+    frequencies = {"rare": 3, "some": 40, "common": 90_000}
+
+    matched = match_stems(
+        ("common", "some", "rare", "absent", "rare"), frequencies, documents_max=50
+    )
+
+    assert matched == ("absent", "rare", "some")
+
+
+def test_a_question_of_common_words_still_matches_with_one() -> None:
+    frequencies = {"go": 90_000, "day": 80_000}
+
+    assert match_stems(("go", "day", "zebra"), frequencies, documents_max=10) == ("zebra", "day")
+    assert match_stems((), frequencies, documents_max=10) == ()
+
+
+@pytest.mark.parametrize(
+    ("top", "expected"),
+    [
+        (7.6 / 10.9, 0.5),
+        (0.775, 0.7),
+        (0.57, 0.2),
+        (math.nan, 0.0),
+        (math.inf, 0.0),
+        (1e300, 1.0),
+        (-1e300, 0.0),
+    ],
+)
+def test_confidence_is_the_chance_that_the_answer_is_here(top: float, expected: float) -> None:
+    assert confidence(top) == pytest.approx(expected, abs=0.01)
+
+
+def test_low_confidence_is_said_below_its_bound_and_without_hits() -> None:
+    good, bad = ranked(asked("tea"), a_fact(1, cosine=1.0)), ranked(asked("tea"), a_fact(1))
+
+    assert low_confidence(bad)
+    assert low_confidence([])
+    assert not low_confidence(good)
+    assert low_confidence(good, below=0.99)
+
+
+def test_hits_below_the_floor_are_dropped_in_order() -> None:
+    scored = ranked(asked("tea"), a_fact(1, cosine=0.1), a_fact(2, cosine=1.0))
+
+    assert [hit.candidate.id.int for hit in above_floor(scored)] == [2]
+    assert above_floor(scored, floor=-1.0) == scored
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "named", "expected"),
+    [
+        (0.3, 0.5, ("caroline",), True),
+        (0.45, 0.5, ("Caroline",), False),
+        (0.9, 0.5, ("Caroline",), False),
+        (0.3, 0.5, (), False),
+        (0.3, 0.5, ("Caroline", "Melanie"), False),
+    ],
+)
+def test_a_question_about_the_wrong_person_is_noticed(
+    own: float, others: float, named: tuple[str, ...], *, expected: bool
+) -> None:
+    scored = [
+        hit._replace(score=value)
+        for hit, value in zip(
+            ranked(asked("tea"), a_turn(1, actor="Caroline"), a_turn(9, actor="Melanie")),
+            (own, others),
+            strict=True,
+        )
+    ]
+
+    assert about_other_actor(scored, named) is expected
+
+
+def test_somebody_asked_about_who_never_spoke_is_noticed() -> None:
+    scored = ranked(asked("tea"), a_turn(1, actor="Melanie", cosine=1.0), a_fact(2, actor=""))
+
+    assert about_other_actor(scored, ("Caroline",))
+    assert not about_other_actor([], ("Caroline",))
