@@ -1,0 +1,113 @@
+"""From start to end of `mnemic worker` and `mnemic beat`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import warnings
+from typing import Any
+
+import structlog
+from celery import signals
+from celery.exceptions import SecurityWarning
+from pydantic import SecretStr
+
+from mnemic.edge.worker.app import BoundedScheduler, build_app
+from mnemic.edge.worker.bridge import Bridge
+from mnemic.errors import Unavailable
+from mnemic.manager import MemoryManager
+from mnemic.settings import MemorySettings
+from mnemic.wiring import Servers, resolve_servers
+
+__all__ = ["tick", "work"]
+
+log = structlog.get_logger("mnemic")
+
+# Celery's lines about each message that came and each task that ended well; our own say the same.
+CHATTY = ("celery.worker.strategy", "celery.app.trace")
+
+
+def work(settings: MemorySettings, *, concurrency: int, pool: str) -> int:
+    """The worker has run until a signal; its exit code.
+
+    Embedded servers are held as long as it runs. Raises `ConfigurationError` at once if the role
+    or the schema is not fit to serve; a server that is away is waited for.
+    """
+    _keep_logging()
+    # Celery warns root of pickled messages that run code; ours are JSON and carry nothing.
+    warnings.filterwarnings("ignore", "You're running the worker", SecurityWarning)
+    servers = asyncio.run(resolve_servers(settings))
+    reached = _at(servers, settings)
+    bridge = Bridge(lambda: MemoryManager.open(reached))
+    try:
+        asyncio.run(_refuse_unfit(reached))
+        app = build_app(settings, redis_url=servers.redis_url, bridge=bridge)
+        worker: Any = app.Worker(
+            concurrency=concurrency,
+            pool=pool,
+            loglevel="INFO",
+            quiet=True,
+            without_gossip=True,
+            without_mingle=True,
+            without_heartbeat=True,
+        )
+        log.info("worker_starts", pool=pool, concurrency=concurrency, keys=_prefix(app))
+        worker.start()
+        return int(worker.exitcode or 0)
+    finally:
+        bridge.close()
+        asyncio.run(servers.close())
+
+
+def tick(settings: MemorySettings) -> None:
+    """Maintenance was asked for on schedule until a signal."""
+    _keep_logging()
+    servers = asyncio.run(_broker(settings))
+    try:
+        app = build_app(settings, redis_url=servers.redis_url)
+        log.info("beat_starts", keys=_prefix(app))
+        make_beat: Any = app.Beat
+        make_beat(scheduler_cls=BoundedScheduler, loglevel="INFO", quiet=True).run()
+    finally:
+        asyncio.run(servers.close())
+
+
+async def _broker(settings: MemorySettings) -> Servers:
+    """Valkey as set, without a look at PostgreSQL, which beat does not need."""
+    if settings.redis_url is None:
+        return await resolve_servers(settings, migrate=False)
+    return Servers(database_url="", owner_url=None, redis_url=settings.redis_url.get_secret_value())
+
+
+def _at(servers: Servers, settings: MemorySettings) -> MemorySettings:
+    """The settings with the servers that were found: children reach them, and hold none."""
+    return settings.model_copy(
+        update={
+            "database_url": SecretStr(servers.database_url),
+            "redis_url": SecretStr(servers.redis_url),
+        }
+    )
+
+
+async def _refuse_unfit(settings: MemorySettings) -> None:
+    try:
+        async with MemoryManager.open(settings):
+            pass
+    except Unavailable as fault:
+        log.warning("worker_waits", code=fault.code, reason=str(fault))
+
+
+def _keep_logging() -> None:
+    """Celery leaves logging as it is, and says less."""
+    signals.setup_logging.connect(_leave, weak=False)
+    if not logging.getLogger().isEnabledFor(logging.DEBUG):
+        for name in CHATTY:
+            logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _leave(**_: Any) -> None:
+    return None
+
+
+def _prefix(app: Any) -> str:
+    return str(app.conf.broker_transport_options["global_keyprefix"])
