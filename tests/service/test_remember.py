@@ -264,3 +264,26 @@ async def test_families_of_predicates_share_their_cardinality(
 
     count = "SELECT count(*) FROM mnemic.facts WHERE tenant_id = $1 AND status = 'live'"
     assert await seen.fetchval(count, scope.tenant.id) == live
+
+
+async def test_what_no_rule_reads_is_kept_in_its_own_words(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    text = "We use Valkey for the carts. Heliotrope is such a lovely colour, is it not?"
+
+    receipt = await memory.remember(text, scope=scope)
+
+    rows = await seen.fetch(
+        "SELECT predicate, content FROM mnemic.facts WHERE tenant_id = $1", scope.tenant.id
+    )
+    assert {row["predicate"]: row["content"] for row in rows} == {
+        "uses": "We use Valkey for the carts.",
+        "noted": "Heliotrope is such a lovely colour, is it not?",
+    }
+    assert len(receipt.also) == 1
+
+
+async def test_marks_alone_are_kept_as_they_are(memory: MemoryManager, scope: Scope) -> None:
+    receipt = await memory.remember("!!! ???", scope=scope)
+
+    assert receipt.created

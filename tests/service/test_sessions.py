@@ -50,6 +50,20 @@ async def test_a_second_append_of_the_same_ids_adds_nothing(
     )
 
 
+async def test_a_known_id_with_another_text_is_a_conflict(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    session = scope.session("s")
+    await memory.sessions.append([a_turn("First.", external_id="x")], scope=session)
+
+    with pytest.raises(Conflict, match="'x' is kept with another text"):
+        await memory.sessions.append([a_turn("Second.", external_id="x")], scope=session)
+    with pytest.raises(Conflict, match="'y' is kept with another text"):
+        await memory.sessions.append(
+            [a_turn("One.", external_id="y"), a_turn("Two.", external_id="y")], scope=session
+        )
+
+
 async def test_an_id_given_twice_in_one_call_is_one_turn(
     memory: MemoryManager, scope: Scope
 ) -> None:

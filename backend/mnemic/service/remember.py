@@ -96,11 +96,11 @@ def parse_memory(tools: Tools, content: str, memory_type: str, **given: Any) -> 
 async def remember(tools: Tools, memory: Memory, *, scope: Scope) -> Receipt:
     """The memory is committed in `scope`.
 
-    *semantic*: each statement that the rules find is kept as a fact, else the content as one fact
-    with the predicate `noted`; equal knowledge reinforces what is there. *episodic*: an episode.
-    *procedural*: numbered or bulleted lines become steps. The same idempotency key with the same
-    content gives the first answer again; with another one it raises `Conflict`. Without the
-    embedder it is kept all the same, and gets its vector later.
+    *semantic*: each statement that the rules find is kept as a fact, and what they do not read as
+    one fact with the predicate `noted`; equal knowledge reinforces what is there. *episodic*: an
+    episode. *procedural*: numbered or bulleted lines become steps. The same idempotency key with
+    the same content gives the first answer again; with another one it raises `Conflict`. Without
+    the embedder it is kept all the same, and gets its vector later.
     """
     if memory.memory_type == "episodic":
         return await _remember_episode(tools, memory, scope)
@@ -110,21 +110,21 @@ async def remember(tools: Tools, memory: Memory, *, scope: Scope) -> Receipt:
 
 
 def _statements(tools: Tools, memory: Memory, scope: Scope) -> list[FactCreate]:
-    subject = scope.name or scope.tenant.external_id
     found = tools.thinker.extract_facts(
         memory.content, actor="User", occurred_at=memory.occurred_at
     )
-    if found:
+    rest = memory.content
+    for fact in found:
+        rest = rest.replace(fact.content or "", "", 1)
+    if found and not any(character.isalnum() for character in rest):
         return list(found)
-    return [
-        FactCreate(
-            subject=clean_name(subject, field="scope", chars_max=20_000)[:500],
-            predicate=NOTED,
-            object=memory.content,
-            content=memory.content,
-            category="note",
-        )
-    ]
+    # What no rule reads is kept all the same, in its own words.
+    noted = rest.strip() if found else memory.content
+    subject = clean_name(scope.name or scope.tenant.external_id, field="scope", chars_max=20_000)
+    note = FactCreate(
+        subject=subject[:500], predicate=NOTED, object=noted, content=noted, category="note"
+    )
+    return [*found, note]
 
 
 async def store_facts(

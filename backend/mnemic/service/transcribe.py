@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import uuid5
 
-from mnemic.errors import InvalidInput
+from mnemic.errors import Conflict, InvalidInput
 from mnemic.model.embedding import Vector
 from mnemic.model.receipt import Durability, Receipt, VectorState
 from mnemic.model.scope import Scope
@@ -13,7 +13,7 @@ from mnemic.model.turn import TurnCreate, TurnId
 from mnemic.service.count_terms import count_terms_now
 from mnemic.service.parsing import checked_turn, session_scope
 from mnemic.service.tools import Tools
-from mnemic.store.turns import external_digest, turn_text
+from mnemic.store.turns import content_digest, external_digest, turn_text
 from mnemic.store.unit import Unit
 
 __all__ = ["append_turns"]
@@ -26,7 +26,8 @@ async def append_turns(tools: Tools, turns: Sequence[TurnCreate], *, scope: Scop
 
     A turn whose `external_id` the session holds already is not added again (`created` is false).
     All of them are added, or none. A session that was not started is started. Raises
-    `InvalidInput`, and `Conflict` if the session has ended and something new would be added.
+    `InvalidInput`, and `Conflict` if the session has ended and something new would be added, or if
+    an `external_id` comes with another text.
     """
     limits = tools.settings.limits
     session_scope(scope)
@@ -73,22 +74,30 @@ async def append_turns(tools: Tools, turns: Sequence[TurnCreate], *, scope: Scop
     return _receipts(scope, checked, batch, added, state)
 
 
-async def _known(unit: Unit, scope: Scope, turns: Sequence[TurnCreate]) -> set[bytes]:
+async def _known(unit: Unit, scope: Scope, turns: Sequence[TurnCreate]) -> dict[bytes, bytes]:
     digests = [external_digest(turn.external_id) for turn in turns if turn.external_id is not None]
-    return await unit.turns.known_external(scope, digests) if digests else set()
+    return await unit.turns.known_external(scope, digests) if digests else {}
 
 
-def _unknown(tools: Tools, scope: Scope, turns: Sequence[TurnCreate], known: set[bytes]) -> _Batch:
+def _unknown(
+    tools: Tools, scope: Scope, turns: Sequence[TurnCreate], known: dict[bytes, bytes]
+) -> _Batch:
+    """The turns that are to be added. Raises `Conflict` if an id stands for two texts."""
     batch: _Batch = []
-    seen = set(known)
+    seen = dict(known)
     for turn in turns:
         if turn.external_id is None:
             batch.append((TurnId(tools.new_id()), turn))
             continue
-        mark = external_digest(turn.external_id)
+        mark, said = external_digest(turn.external_id), content_digest(turn)
         if mark not in seen:
-            seen.add(mark)
             batch.append((_external_turn_id(scope, turn.external_id), turn))
+        if seen.setdefault(mark, said) != said:
+            raise Conflict(
+                f"The turn {turn.external_id!r} is kept with another text; give the new text an "
+                "id of its own.",
+                external_id=turn.external_id,
+            )
     return batch
 
 

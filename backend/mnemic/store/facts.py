@@ -31,6 +31,14 @@ IS_SINGLE = Statement("""
      ORDER BY length(p.name) DESC LIMIT 1
 """)
 
+# Writers of one single-valued statement wait for each other here, instead of losing the race for
+# its unique row one by one.
+WAIT_FOR_TURN = Statement("""
+    SELECT pg_advisory_xact_lock(hashtextextended(
+      concat_ws(chr(31), CAST(:tenant AS uuid), CAST(:scope AS uuid), CAST(:subject_key AS text),
+                CAST(:predicate AS text)), 0))
+""")
+
 CLOSE_OTHERS = Statement("""
     UPDATE mnemic.facts f
        SET status = 'superseded', retired_at = :now, updated_at = :now,
@@ -158,7 +166,10 @@ class FactStore:
         registered = await self._unit.fetch_one(IS_SINGLE, predicate=fact.predicate)
         single = registered is not None and registered["cardinality"] == "single"
         at = fact.valid_from or fact.first_learned
-        closed = await self._unit.fetch(CLOSE_OTHERS, now=now, at=at, **keys) if single else []
+        closed = []
+        if single:
+            await self._unit.fetch(WAIT_FOR_TURN, **keys)
+            closed = await self._unit.fetch(CLOSE_OTHERS, now=now, at=at, **keys)
         added = await self._unit.fetch_one(
             ADD, **keys, **_values(scope, fact), single_valued=single, now=now
         )

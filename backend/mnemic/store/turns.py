@@ -18,7 +18,7 @@ from mnemic.store.wording import words_of
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["TurnStore", "actor_id", "external_digest", "turn_text"]
+__all__ = ["TurnStore", "actor_id", "content_digest", "external_digest", "turn_text"]
 
 ADD = Statement("""
     INSERT INTO mnemic.turns (tenant_id, id, scope_id, session_id, seq, role, actor, actor_id, text,
@@ -32,7 +32,7 @@ ADD = Statement("""
 """)
 
 KNOWN_EXTERNAL = Statement("""
-    SELECT t.external_digest FROM mnemic.turns t
+    SELECT t.external_digest, t.content_digest FROM mnemic.turns t
      WHERE {tenant:t} AND t.session_id = :session
        AND t.external_digest = ANY(CAST(:digests AS bytea[]))
 """)
@@ -67,6 +67,11 @@ def external_digest(external_id: str) -> bytes:
     return digest(external_id)
 
 
+def content_digest(turn: TurnCreate) -> bytes:
+    """What a turn says, whoever names it how."""
+    return digest(turn.actor, turn.text, turn.caption or "")
+
+
 def turn_text(actor: str, text: str, caption: str | None) -> str:
     """What is embedded of a turn: who, what, and what a picture shows."""
     image = f" [image: {caption}]" if caption else ""
@@ -79,10 +84,10 @@ class TurnStore:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def known_external(self, scope: Scope, digests: Sequence[bytes]) -> set[bytes]:
-        """Which of the callers' own ids the session of `scope` holds already."""
+    async def known_external(self, scope: Scope, digests: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Which of the callers' own ids the session of `scope` holds, with what they stand for."""
         rows = await self._unit.fetch(KNOWN_EXTERNAL, session=scope.id, digests=list(digests))
-        return {row["external_digest"] for row in rows}
+        return {row["external_digest"]: row["content_digest"] for row in rows}
 
     async def add(
         self,
@@ -138,7 +143,7 @@ def _values(
         "text": turn.text,
         "caption": turn.caption,
         "external_digest": external_digest(turn.external_id) if turn.external_id else None,
-        "content_digest": digest(turn.actor, turn.text, turn.caption or ""),
+        "content_digest": content_digest(turn),
         "occurred_at": turn.occurred_at,
         "recorded_at": now,
         "ends_with_question": words.ends_with_question,
