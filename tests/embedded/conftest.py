@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
-from mnemic.embedded import EmbeddedServers
+from mnemic.embedded import EmbeddedServers, start
 from mnemic.embedded.binaries import find_binaries
 from mnemic.embedded.guard import holders
-from mnemic.embedded.layout import home_of
+from mnemic.embedded.layout import remove_home
+from mnemic.settings import EmbeddedSettings
 
 PATIENCE_SECONDS = 30.0
+Eventually = Callable[[Callable[[], Any]], None]
 LOCKS = ("guard.lock", "postgres.lock", "valkey.lock")
 
 # Starts the servers, says so, and lives until its standard input ends or it is killed.
@@ -69,7 +71,7 @@ class Program:
 
 
 @pytest.fixture
-def eventually() -> Callable[[Callable[[], Any]], None]:
+def eventually() -> Eventually:
     """Returns when the condition holds, fails when it does not in time."""
 
     def wait(holds: Callable[[], Any]) -> None:
@@ -90,23 +92,57 @@ def place() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+def all_gone(folder: Path) -> bool:
+    """True when no guard and no server of a data folder runs."""
+    return not any(holders(str(folder / name)) for name in LOCKS)
+
+
+@pytest.fixture(scope="session")
+def used_folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="mnemic-test-"))
+    made.chmod(0o755)
+    start(EmbeddedSettings(data_dir=made / "data"), durable=False).close()
+    yield made / "data"
+    shutil.rmtree(made)
+
+
 @pytest.fixture
-def folder(place: Path, eventually: Callable[[Callable[[], Any]], None]) -> Iterator[Path]:
+def folder(used_folder: Path, eventually: Eventually) -> Iterator[Path]:
+    """A data folder that servers have used before; none runs before and after the test."""
+    eventually(lambda: all_gone(used_folder))
+    yield used_folder
+    eventually(lambda: all_gone(used_folder))
+
+
+@pytest.fixture
+def own_folder(new_folder: Path, folder: Path) -> Path:
+    """A copy of that data folder, for a test that breaks it."""
+    subprocess.run(["cp", "-a", folder, new_folder], check=True)
+    return new_folder
+
+
+@pytest.fixture
+def new_folder(place: Path, eventually: Eventually) -> Iterator[Path]:
     """A data folder to be; nothing may be left running in it after the test."""
     data = place / "data"
     yield data
-    locks = [data / name for name in LOCKS if (data / name).exists()]
-    eventually(lambda: not any(holders(str(lock)) for lock in locks))
-    if (data / "state.json").exists():
-        shutil.rmtree(home_of(data), ignore_errors=True)
+    eventually(lambda: all_gone(data))
+    if data.exists():
+        remove_home(data)
 
 
 @pytest.fixture
-def program(folder: Path) -> Iterator[Callable[..., Program]]:
-    """Makes programs that use the data folder; they are gone after the test."""
+def gone() -> Callable[[Path], bool]:
+    """Whether no guard and no server of a data folder runs."""
+    return all_gone
+
+
+@pytest.fixture
+def program() -> Iterator[Callable[..., Program]]:
+    """Makes programs that use a data folder; they are gone after the test."""
     made: list[Program] = []
 
-    def make(*, durable: bool = False, closes: bool = False) -> Program:
+    def make(folder: Path, *, durable: bool = False, closes: bool = False) -> Program:
         made.append(Program(folder, durable=durable, closes=closes))
         return made[-1]
 

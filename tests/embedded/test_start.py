@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from mnemic.embedded import EmbeddedServers, start
+from mnemic.embedded import start
 from mnemic.settings import EmbeddedSettings
 
 Psql = Callable[..., str]
@@ -19,13 +19,14 @@ Eventually = Callable[[Callable[[], Any]], None]
 StateOf = Callable[[Path], dict[str, Any]]
 
 
-def ping(servers: EmbeddedServers) -> bool:
-    with redis.Redis.from_url(servers.redis_url) as client:
-        return bool(client.ping())
+def modes_in(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
 
 
-def test_both_servers_answer_with_the_settings_that_are_promised(folder: Path, psql: Psql) -> None:
-    with start(EmbeddedSettings(data_dir=folder)) as servers:
+def test_a_first_start_makes_closed_folders_and_servers_with_the_promised_settings(
+    new_folder: Path, psql: Psql, state_of: StateOf
+) -> None:
+    with start(EmbeddedSettings(data_dir=new_folder)) as servers:
         settings = {
             name: psql(servers, f"SHOW {name}")
             for name in ("fsync", "full_page_writes", "synchronous_commit", "data_checksums")
@@ -38,6 +39,8 @@ def test_both_servers_answer_with_the_settings_that_are_promised(folder: Path, p
                 name: client.config_get(name)[name]
                 for name in ("port", "appendonly", "appendfsync", "maxmemory-policy")
             }
+        sockets = modes_in(Path(state_of(new_folder)["sockets"]))
+    folders = modes_in(new_folder / "servers")
 
     assert settings == dict.fromkeys(settings, "on")
     assert version.startswith("18.")
@@ -49,32 +52,35 @@ def test_both_servers_answer_with_the_settings_that_are_promised(folder: Path, p
         "appendfsync": "everysec",
         "maxmemory-policy": "noeviction",
     }
+    assert stat.S_IMODE(new_folder.stat().st_mode) == (0o711 if os.geteuid() == 0 else 0o700)
+    assert folders == {"postgres": 0o700, "valkey": 0o700}
+    assert sockets[".s.PGSQL.5432"] == sockets["valkey.sock"] == 0o700
 
 
 def test_a_throwaway_cluster_flushes_nothing_and_is_gone_when_discarded(
-    folder: Path, psql: Psql
+    own_folder: Path, psql: Psql
 ) -> None:
-    servers = start(EmbeddedSettings(data_dir=folder), durable=False)
+    servers = start(EmbeddedSettings(data_dir=own_folder), durable=False)
     flushed = [psql(servers, f"SHOW {name}") for name in ("fsync", "synchronous_commit")]
-    psql(servers, "CREATE TABLE kept (x int)")
+    psql(servers, "CREATE TABLE IF NOT EXISTS kept (x int)")
 
     servers.discard()
 
-    with start(EmbeddedSettings(data_dir=folder), durable=False) as again:
+    with start(EmbeddedSettings(data_dir=own_folder), durable=False) as again:
         assert psql(again, "SELECT to_regclass('kept') IS NULL") == "t"
     assert flushed == ["off", "off"]
 
 
 def test_quotation_marks_are_no_part_of_a_word_in_text_search(folder: Path, psql: Psql) -> None:
     with start(EmbeddedSettings(data_dir=folder), durable=False) as servers:
-        words = psql(servers, "SELECT to_tsvector('simple', '“Grüße” — ÜBER… Wörld’s')")
+        words = psql(servers, "SELECT to_tsvector('simple', '“Grüße” — ÜBER… Wörld')")
 
-    assert words == "'grüße':1 's':4 'wörld':3 'über':2"
+    assert words == "'grüße':1 'wörld':3 'über':2"
 
 
 def test_data_are_kept_over_a_restart(folder: Path, psql: Psql) -> None:
     with start(EmbeddedSettings(data_dir=folder)) as servers:
-        psql(servers, "CREATE TABLE kept AS SELECT 42 AS x")
+        psql(servers, "DROP TABLE IF EXISTS kept; CREATE TABLE kept AS SELECT 42 AS x")
         with redis.Redis.from_url(servers.redis_url) as client:
             client.set("kept", "43")
 
@@ -97,18 +103,6 @@ def test_nothing_runs_after_the_last_close(folder: Path, state_of: StateOf) -> N
     assert not any(Path(f"/proc/{pid}").exists() for pid in state["pids"].values())
     assert state_of(folder)["phase"] == "stopped"
     assert "shut down" in servers.log_files["postgres"].read_text()
-
-
-def test_every_folder_is_closed_and_every_socket_too(folder: Path, state_of: StateOf) -> None:
-    with start(EmbeddedSettings(data_dir=folder), durable=False):
-        sockets = Path(state_of(folder)["sockets"])
-        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in sockets.iterdir()}
-        folders = {p.name: stat.S_IMODE(p.stat().st_mode) for p in (folder / "servers").iterdir()}
-
-    passable = 0o711 if os.geteuid() == 0 else 0o700
-    assert stat.S_IMODE(folder.stat().st_mode) == passable
-    assert folders == {"postgres": 0o700, "run": 0o700, "valkey": 0o700}
-    assert modes[".s.PGSQL.5432"] == modes["valkey.sock"] == 0o700
 
 
 def test_servers_inherit_no_descriptor_but_their_life_lock(folder: Path, state_of: StateOf) -> None:

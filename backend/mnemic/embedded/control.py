@@ -16,7 +16,7 @@ from typing import Any
 from mnemic.embedded.guard import STATE_FORMAT, release, try_lock
 from mnemic.errors import ConfigurationError, ServerUnavailable
 
-POLL_SECONDS = 0.01
+POLL_SECONDS = 0.02
 START, USERS, GUARD, STATE = "start.lock", "users.lock", "guard.lock", "state.json"
 
 

@@ -30,6 +30,7 @@ STATE_FORMAT = 1
 TICK_SECONDS = 0.2
 CRASHES_MAX = 6
 CRASH_WINDOW_SECONDS = 60.0
+REFUSAL_SECONDS = 10.0  # a server that ends with an error this soon will do so again
 BACKOFF_SECONDS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
 LOG_BYTES_MAX = 8 * 1024 * 1024
 LOG_CHECK_SECONDS = 30.0
@@ -37,9 +38,9 @@ PR_SET_PDEATHSIG = 1
 HANDLED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 SERVER_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
 
-# What remains of a server whose guard is gone is shutting down by itself: PDEATHSIG told it to.
+# A server whose guard is gone is shutting down by itself: PDEATHSIG told it to.
 LEFTOVER_STEPS = ((0, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
-# What remains of a server that was killed under a living guard has nobody to wait for.
+# The children of a server that was killed have nobody to wait for.
 ORPHAN_STEPS = ((0, 0.2), (signal.SIGQUIT, 1.0), (signal.SIGKILL, 5.0))
 
 
@@ -90,7 +91,10 @@ def write_atomically(path: Path, text: str) -> None:
 
 def holders(path: str) -> list[int]:
     """Processes that hold the flock of `path`, as far as this user may look into them."""
-    wanted = Path(path).stat()
+    try:
+        wanted = Path(path).stat()
+    except FileNotFoundError:
+        return []
     others = (p for p in Path("/proc").iterdir() if p.name.isdigit() and p.name != f"{os.getpid()}")
     return [int(process.name) for process in others if _holds(process, wanted)]
 
@@ -153,6 +157,7 @@ class Server:
     log_since: int = 0
     restarts: int = 0
     crashes: list[float] = field(default_factory=list)
+    begun_at: float = 0.0
     due_at: float = 0.0
 
 
@@ -175,7 +180,7 @@ class Guard:
             self._write_state("starting")
             self._make_cluster()
             for server in self._servers:
-                self._spawn(server, LEFTOVER_STEPS)
+                self._spawn(server)
             self._write_state("running")
             self._supervise()
         except Refused as refusal:
@@ -228,7 +233,7 @@ class Guard:
             if code is None:
                 return
             server.process = None
-            if code > 0 and server.restarts == 0:
+            if code > 0 and server.restarts == 0 and now - server.begun_at < REFUSAL_SECONDS:
                 raise Refused(f"it ended with exit status {code}", server.name)
             server.restarts += 1
             server.crashes = [at for at in server.crashes if now - at < CRASH_WINDOW_SECONDS]
@@ -241,14 +246,20 @@ class Guard:
                 )
             server.due_at = now + BACKOFF_SECONDS[len(server.crashes) - 1]
         if now >= server.due_at:
-            self._spawn(server, ORPHAN_STEPS)
+            self._spawn(server)
             self._write_state("running")
 
-    def _spawn(self, server: Server, steps: tuple[tuple[int, float], ...]) -> None:
-        lock = take_life_lock(server.lock, steps)
+    def _take_life_lock(self, server: Server) -> int:
+        earlier = self._plan["earlier_pids"].pop(server.name, None)
+        leaves_by_itself = earlier is not None and earlier in holders(server.lock)
+        return take_life_lock(server.lock, LEFTOVER_STEPS if leaves_by_itself else ORPHAN_STEPS)
+
+    def _spawn(self, server: Server) -> None:
+        lock = self._take_life_lock(server)
         try:
             self._clear_stale(server)
             server.process = self._popen(server.argv, server, lock)
+            server.begun_at = time.monotonic()
         finally:
             os.close(lock)
 
@@ -296,7 +307,7 @@ class Guard:
         if made.exists():
             return
         server = self._servers[0]
-        lock = take_life_lock(server.lock, LEFTOVER_STEPS)
+        lock = self._take_life_lock(server)
         try:
             shutil.rmtree(scratch, ignore_errors=True)
             making = self._popen([*self._plan["cluster"]["argv"], str(scratch)], server, lock)
@@ -310,30 +321,29 @@ class Guard:
                 shutil.rmtree(scratch, ignore_errors=True)
                 raise Refused(f"initdb ended with exit status {code}", server.name)
             scratch.rename(made)
+            parent = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY)
+            os.fsync(parent)  # initdb flushed the files, not the name they have now
+            os.close(parent)
         finally:
             os.close(lock)
 
     def _stop_all(self) -> None:
-        running = [server for server in self._servers if server.process is not None]
-        for server in running:
-            self._signal(server, server.stop[0][0])
-        for server in running:
-            self._await_end(server)
+        running = [(s, s.process) for s in self._servers if s.process is not None]
+        for server, process in running:
+            process.send_signal(server.stop[0][0])
+        for server, process in running:
+            self._await_end(server, process)
         with contextlib.suppress(OSError):
             Path(self._plan["state"]["sockets"]).rmdir()  # made again by the next start
 
-    def _signal(self, server: Server, number: int) -> None:
-        if server.process is not None:
-            server.process.send_signal(number)
-
-    def _await_end(self, server: Server) -> None:
+    def _await_end(self, server: Server, process: subprocess.Popen[bytes]) -> None:
         for step, (number, patience) in enumerate(server.stop):
             if step:
-                self._signal(server, number)
-            if server.process is not None:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    server.process.wait(patience)
-                    server.process = None
+                process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(patience)
+                break
+        server.process = None
         with contextlib.suppress(Refused, OSError):
             os.close(take_life_lock(server.lock, ORPHAN_STEPS))
 

@@ -27,7 +27,7 @@ _CLUSTER_BYTES = 100 << 20  # 39 MiB of templates, 16 MiB of log, room for the f
 def launch(folder: Path, account: Account, *, durable: bool, deadline: float) -> None:
     """A guard lives and has spoken. The caller holds the start lock; no guard lives."""
     binaries, versions = _runnable(account, deadline)
-    layout = lay_out(folder, account)
+    layout = lay_out(folder, account, durable=durable)
     _check_cluster(layout, versions)
     plan = make_plan(
         layout,
@@ -35,6 +35,7 @@ def launch(folder: Path, account: Account, *, durable: bool, deadline: float) ->
         versions=versions,
         account=account,
         durable=durable,
+        earlier_pids=read_state(folder).get("pids", {}),
         instance=secrets.token_hex(8),
         timeout_seconds=max(1.0, deadline - time.monotonic()),
     )

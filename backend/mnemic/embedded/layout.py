@@ -13,9 +13,11 @@ The choice is made once: data never stay behind because a mode somewhere has cha
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +38,7 @@ from mnemic.errors import ConfigurationError
 
 STATE_ROOT = Path("/var/lib/mnemic")
 POINTER = "DATA-IS-ELSEWHERE.txt"
+_THROWAWAY = ".throwaway"
 # sun_path holds 108 bytes with its NUL.
 _SOCKET_FOLDER_BYTES_MAX = 108 - 1 - len("/.s.PGSQL.5432")
 # PostgreSQL reads a comma-separated list of folders, in which other characters need quoting.
@@ -76,10 +79,13 @@ def open_folder(data_dir: Path, account: Account) -> Path:
     return folder
 
 
-def lay_out(folder: Path, account: Account) -> Layout:
+def lay_out(folder: Path, account: Account, *, durable: bool) -> Layout:
     """The folders of `folder`, made when missing. The caller holds the start lock."""
     home = _home(folder, account)
     try:
+        if home.parent == STATE_ROOT:
+            _sweep()
+            _mark(home, folder, durable=durable)
         make_owned_folder(home, account)
         check_owned(home, account.uid)
         make_owned_folder(home / "valkey", account)
@@ -92,6 +98,13 @@ def home_of(folder: Path) -> Path:
     """Where the servers' files of a data folder that was laid out are."""
     pointer = folder / POINTER
     return _pointed_at(pointer) if pointer.exists() else folder / "servers"
+
+
+def remove_home(folder: Path) -> None:
+    """The servers' files of a data folder are gone. Nothing runs, and the caller holds its lock."""
+    home = home_of(folder)
+    shutil.rmtree(home, ignore_errors=True)
+    home.with_suffix(_THROWAWAY).unlink(missing_ok=True)
 
 
 def open_state_root(account: Account) -> Path:
@@ -152,6 +165,23 @@ def _elsewhere(folder: Path, account: Account) -> Path:
             f"{folder} to begin anew"
         )
     return home
+
+
+def _mark(home: Path, folder: Path, *, durable: bool) -> None:
+    mark = home.with_suffix(_THROWAWAY)
+    if durable:
+        mark.unlink(missing_ok=True)
+    else:
+        write_atomically(mark, str(folder))
+
+
+def _sweep() -> None:
+    """Throwaway clusters whose data folder was removed are gone: tests leave such behind."""
+    for mark in STATE_ROOT.glob(f"*{_THROWAWAY}"):
+        with contextlib.suppress(OSError):
+            if not (Path(mark.read_text(encoding="utf-8")) / POINTER).exists():
+                shutil.rmtree(mark.with_suffix(""), ignore_errors=True)
+                mark.unlink()
 
 
 def _pointed_at(pointer: Path) -> Path:

@@ -77,6 +77,7 @@ def make_plan(
     versions: Versions,
     account: Account,
     durable: bool,
+    earlier_pids: dict[str, int],
     instance: str,
     timeout_seconds: float,
 ) -> dict[str, Any]:
@@ -89,6 +90,7 @@ def make_plan(
         "folder": str(layout.folder),
         "home": str(layout.home),
         "timeout_seconds": timeout_seconds,
+        "earlier_pids": earlier_pids,
         "account": account.popen_arguments(),
         "cluster": {"path": str(layout.cluster), "argv": [*initdb, "-D"]},
         "servers": [_postgres(layout, binaries, durable), _valkey(layout, binaries, durable)],

@@ -8,7 +8,6 @@ starts the servers, and stops them when it can take that lock alone.
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -29,7 +28,7 @@ from mnemic.embedded.control import (
 from mnemic.embedded.failure import server_failed, tail, unusable
 from mnemic.embedded.guard import release, try_lock
 from mnemic.embedded.launch import launch
-from mnemic.embedded.layout import home_of, open_folder
+from mnemic.embedded.layout import home_of, open_folder, remove_home
 from mnemic.embedded.plan import POSTGRES_SOCKET, VALKEY_SOCKET
 from mnemic.embedded.probe import postgres_answers, valkey_answers
 from mnemic.errors import ConfigurationError, ServerUnavailable
@@ -115,7 +114,7 @@ class EmbeddedServers:
         self.close()
         with start_lock(self._folder, time.monotonic() + _STOP_TIMEOUT_SECONDS):
             if is_unused(self._folder) and not guard_lives(self._folder):
-                shutil.rmtree(home_of(self._folder), ignore_errors=True)
+                remove_home(self._folder)
                 (self._folder / "state.json").unlink(missing_ok=True)
 
 
@@ -176,7 +175,8 @@ def _answered(folder: Path, instance: str, deadline: float) -> bool:
             failure = state["failure"]
             raise server_failed(folder, failure["server"], failure["text"], since=failure["since"])
         if state["phase"] == "running" and _answer(state["sockets"]):
-            return True
+            # What answered may be the server of a guard that was killed, about to follow it.
+            return guard_lives(folder)
         if time.monotonic() > deadline:
             raise ServerUnavailable(
                 f"the servers of {folder} do not answer in time; PostgreSQL's log ends:\n"
