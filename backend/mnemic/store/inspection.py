@@ -13,6 +13,8 @@ from mnemic.store.roles import SERVER_VERSION_MIN, VECTOR_VERSION_MIN
 from mnemic.store.upgrade import Revision, revision_of
 
 __all__ = [
+    "SERVER_VERSION_MIN",
+    "VECTOR_VERSION_MIN",
     "FunctionFacts",
     "Inspection",
     "RoleFacts",

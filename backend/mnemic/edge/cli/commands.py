@@ -8,6 +8,7 @@ import typer
 
 from mnemic.edge.cli.db import db
 from mnemic.edge.cli.demo import demo
+from mnemic.edge.cli.doctor import doctor
 from mnemic.edge.cli.endings import Run
 from mnemic.edge.cli.forget import forget
 from mnemic.edge.cli.ingest import ingest
@@ -48,6 +49,7 @@ def add_commands(app: typer.Typer) -> None:
     app.add_typer(
         db, name="db", rich_help_panel=OPERATION, help="The roles, and the revisions of the schema."
     )
+    app.command("doctor", rich_help_panel=OPERATION)(doctor)
     app.command("settings", rich_help_panel=OPERATION)(show_settings)
 
 

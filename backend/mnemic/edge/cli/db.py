@@ -13,17 +13,20 @@ from mnemic.edge.cli.endings import FAILED
 from mnemic.edge.cli.memory import waiting
 from mnemic.edge.cli.options import JsonOption
 from mnemic.edge.cli.progress import counting
-from mnemic.edge.cli.writing import write_json, write_line, write_side
+from mnemic.edge.cli.writing import clipped, write_json, write_line, write_side
 from mnemic.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from mnemic.settings import MemorySettings
-    from mnemic.store.upgrade import Revision, Step
+    from mnemic.store.upgrade import Check, Revision, Step
     from mnemic.wiring import Servers
 
 __all__ = ["db", "prepare"]
+
+DIFFERENCES_SHOWN_MAX = 20
+LINE_CHARS_MAX = 200
 
 db = typer.Typer(no_args_is_help=True)
 
@@ -148,12 +151,7 @@ def check_database(*, as_json: JsonOption = False) -> None:
             }
         )
     else:
-        _show_stand(found.revision, as_json=False)
-        for difference in found.differences:
-            write_line(f"differs: {difference}")
-        for violation in found.violations:
-            write_line(f"broken: {violation}")
-        write_line("The database is as this release expects it." if found.ok else _REMEDY)
+        _show_check(found)
     if not found.ok:
         raise typer.Exit(FAILED)
 
@@ -177,6 +175,18 @@ def print_sql(
         write_json({"sql": text})
     else:
         sys.stdout.write(text)
+
+
+def _show_check(found: Check) -> None:
+    _show_stand(found.revision, as_json=False)
+    told = [f"differs: {one}" for one in found.differences]
+    told += [f"broken: {one}" for one in found.violations]
+    shown = DIFFERENCES_SHOWN_MAX if found.revision.is_head else 0
+    for line in told[:shown]:
+        write_line(clipped(line, LINE_CHARS_MAX))
+    if len(told) > shown:
+        write_line(f"{len(told) - shown} {'more ' if shown else ''}differences; --json lists them")
+    write_line("The database is as this release expects it." if found.ok else _REMEDY)
 
 
 _REMEDY = "Run `mnemic db upgrade`; if that changes nothing, somebody else has altered the schema."
