@@ -32,6 +32,7 @@ def _configure(connection: sa.Connection | None = None) -> None:
         include_name=migrating.is_ours(connection),
         compare_type=True,
         compare_server_default=True,
+        autogenerate_plugins=["alembic.autogenerate.*", "alembic.ext.checkconstraint_byname"],
         transaction_per_migration=False,
         on_version_apply=_applied,
     )

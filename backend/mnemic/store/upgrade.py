@@ -277,7 +277,9 @@ def _translated(fault: DBAPIError) -> MnemicError:
 
 
 def _shown(difference: Any) -> str:
-    """A difference that Alembic found, in one line."""
+    """A difference that Alembic found, in one line, with the name that its text leaves out."""
     if isinstance(difference, list):
         return "; ".join(map(_shown, difference))
-    return " ".join(str(part) for part in difference if part is not None)
+    name = getattr(difference[-1], "name", None)
+    shown = [str(part) for part in difference if part is not None]
+    return " ".join(shown if name is None or str(name) in shown[-1] else [*shown, str(name)])

@@ -1,0 +1,424 @@
+"""Moving a database between revisions, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import asyncpg
+import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from mnemic.errors import (
+    ConfigurationError,
+    InvalidInput,
+    MnemicError,
+    SchemaMismatch,
+    StoreUnavailable,
+)
+from mnemic.schema import metadata
+from mnemic.store import migrating
+from mnemic.store import upgrade as moving
+from mnemic.store.upgrade import Step, check, current, downgrade, sql, upgrade
+
+# Everything that a migration makes, as text; oids and statistics left out.
+SNAPSHOT = """
+SELECT coalesce(string_agg(line, E'\\n' ORDER BY line), '') FROM (
+  SELECT format('table %s %s %s %s %s %s', relname, relkind, relrowsecurity, relforcerowsecurity,
+                (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(coalesce(relacl, acldefault(
+                   CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner))) a),
+                reloptions)
+    FROM pg_class WHERE relnamespace = 'mnemic'::regnamespace AND relkind IN ('r', 'p', 'S')
+  UNION ALL
+  SELECT format('column %s %s %s %s %s %s %s %s', relname, attname,
+                format_type(atttypid, atttypmod), attnotnull, pg_get_expr(adbin, adrelid),
+                attstorage, attidentity, attacl)
+    FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+    LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+   WHERE relnamespace = 'mnemic'::regnamespace AND relkind IN ('r', 'p') AND attnum > 0
+     AND NOT attisdropped
+  UNION ALL
+  SELECT format('constraint %s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid))
+    FROM pg_constraint WHERE connamespace = 'mnemic'::regnamespace
+  UNION ALL
+  SELECT format('index %s', indexdef) FROM pg_indexes WHERE schemaname = 'mnemic'
+  UNION ALL
+  SELECT format('policy %s', to_jsonb(p)) FROM pg_policies p WHERE schemaname = 'mnemic'
+  UNION ALL
+  SELECT format('function %s %s %s', pg_get_functiondef(oid), proowner::regrole, proacl)
+    FROM pg_proc WHERE pronamespace = 'mnemic'::regnamespace
+  UNION ALL
+  SELECT format('type %s %s %s', typname,
+                (SELECT array_agg(a::text ORDER BY a::text)
+                   FROM unnest(coalesce(typacl, acldefault('T', typowner))) a),
+                (SELECT string_agg(enumlabel, ',' ORDER BY enumsortorder) FROM pg_enum
+                  WHERE enumtypid = t.oid))
+    FROM pg_type t WHERE typnamespace = 'mnemic'::regnamespace AND typtype = 'e'
+) AS lines (line)
+"""
+# What the tables of the code say too, partitions left out.
+TABLES = """
+SELECT string_agg(line, E'\\n' ORDER BY line) FROM (
+  SELECT format('column %s %s %s %s %s %s', relname, attname, format_type(atttypid, atttypmod),
+                attnotnull, pg_get_expr(adbin, adrelid), attidentity) AS line
+    FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+    LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+   WHERE relnamespace = 'mnemic'::regnamespace AND relkind IN ('r', 'p') AND attnum > 0
+     AND relname <> 'alembic_version' AND NOT relispartition
+  UNION ALL
+  SELECT format('constraint %s %s %s', relname, conname, pg_get_constraintdef(k.oid))
+    FROM pg_constraint k JOIN pg_class c ON c.oid = conrelid
+   WHERE connamespace = 'mnemic'::regnamespace AND relname <> 'alembic_version'
+     AND NOT relispartition
+  UNION ALL
+  SELECT format('index %s', pg_get_indexdef(indexrelid)) FROM pg_index
+    JOIN pg_class c ON c.oid = indrelid
+   WHERE relnamespace = 'mnemic'::regnamespace AND relname <> 'alembic_version'
+     AND NOT relispartition
+  UNION ALL
+  SELECT format('type %s %s', t.oid::regtype, enumlabel)
+    FROM pg_enum JOIN pg_type t ON t.oid = enumtypid
+) AS lines (line)
+"""
+
+UPGRADER = "import sys; from mnemic.store.upgrade import upgrade; upgrade(sys.argv[1])"
+
+
+async def _asked(url: str, query: str, *values: Any) -> Any:
+    connection = await asyncpg.connect(url)
+    try:
+        return await connection.fetchval(query, *values)
+    finally:
+        await connection.close()
+
+
+async def _snapshot(url: str) -> str:
+    """The schema, and the rows that migrations themselves put into it."""
+    schema = await _asked(url, SNAPSHOT)
+    if "table predicates " not in schema:
+        return str(schema)
+    rows = await _asked(
+        url,
+        "SELECT string_agg(format('%s %s %s', name, cardinality, category), E'\\n' ORDER BY name)"
+        " FROM mnemic.predicates",
+    )
+    return f"{schema}\n{rows}"
+
+
+async def _executed(url: str, script: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(script)
+    finally:
+        await connection.close()
+
+
+async def test_an_empty_database_is_moved_to_the_head_step_by_step(empty_database: Any) -> None:
+    steps: list[Step] = []
+    before = current(empty_database.owner_url)
+
+    after = upgrade(empty_database.owner_url, progress=steps.append)
+
+    assert before.current is None
+    assert after.current == after.head == before.head
+    assert after.is_head
+    assert after.pending == ()
+    assert [step.revision for step in steps] == list(before.pending)
+    assert [(step.done, step.total) for step in steps] == [
+        (place, len(steps)) for place in range(1, len(steps) + 1)
+    ]
+    assert steps[0].title.startswith("Tenants, the scope tree")
+
+
+async def test_a_database_at_the_head_is_left_alone(database: Any) -> None:
+    steps: list[Step] = []
+    before = await _asked(database.admin_url, "SELECT pg_current_xact_id()::text::bigint")
+
+    upgrade(database.owner_url, progress=steps.append)
+
+    after = await _asked(database.admin_url, "SELECT pg_current_xact_id()::text::bigint")
+    assert steps == []
+    assert after == before + 1
+
+
+async def test_nothing_but_the_version_table_is_left_at_the_base_and_the_way_up_is_open(
+    database: Any,
+) -> None:
+    steps: list[Step] = []
+    before = await _snapshot(database.admin_url)
+
+    stands = downgrade(database.owner_url, "base", progress=steps.append)
+
+    left = await _snapshot(database.admin_url)
+    assert stands.current is None
+    assert all("alembic_version" in line for line in left.splitlines())
+    assert [step.done for step in steps] == list(range(1, steps[0].total + 1))
+    upgrade(database.owner_url)
+    assert await _snapshot(database.admin_url) == before
+
+
+async def test_every_step_goes_down_and_up_again_to_the_same_schema(database: Any) -> None:
+    revisions = [None, *moving._ordered(moving._script())]
+    seen = {revisions[-1]: await _snapshot(database.admin_url)}
+
+    for revision in reversed(revisions[:-1]):
+        downgrade(database.owner_url, revision or "base")
+        seen[revision] = await _snapshot(database.admin_url)
+
+    for revision in revisions[1:]:
+        upgrade(database.owner_url, revision or "head")
+        assert await _snapshot(database.admin_url) == seen[revision], revision
+    assert len(set(seen.values())) == len(revisions)
+
+
+async def test_the_printed_statements_make_the_same_schema(
+    empty_database: Any, database: Any
+) -> None:
+    script = sql()
+
+    await _executed(empty_database.owner_url, script)
+
+    assert current(empty_database.owner_url).is_head
+    assert await _snapshot(empty_database.admin_url) == await _snapshot(database.admin_url)
+    assert "SET LOCAL lock_timeout" in script
+    assert "SET LOCAL statement_timeout" in script
+
+
+async def test_the_printed_statements_of_the_way_back_undo_it(database: Any) -> None:
+    script = sql("head", "0001")
+
+    await _executed(database.owner_url, script)
+
+    assert current(database.owner_url).current == "0001"
+
+
+async def test_tables_made_from_the_code_are_the_migrated_ones(
+    empty_database: Any, database: Any
+) -> None:
+    """Stricter than Alembic's comparison: conditions, checks, index columns and enums as well."""
+    engine = create_async_engine(
+        "postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(empty_database.owner_url)
+    )
+    async with engine.begin() as connection:
+        await connection.run_sync(metadata.create_all)
+    await engine.dispose()
+
+    from_code = await _asked(empty_database.admin_url, TABLES)
+    migrated = await _asked(database.admin_url, TABLES)
+
+    assert from_code.splitlines() == migrated.splitlines()
+    assert len(from_code.splitlines()) > 700
+
+
+async def test_the_database_equals_the_tables(database: Any) -> None:
+    found = check(database.owner_url)
+
+    assert found.differences == ()
+    assert found.violations == ()
+    assert found.ok
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("ALTER TABLE mnemic.turns ADD COLUMN mood text", "mood"),
+        ("ALTER TABLE mnemic.turns DROP COLUMN caption", "caption"),
+        ("ALTER TABLE mnemic.goals ALTER COLUMN title DROP NOT NULL", "title"),
+        ("ALTER TABLE mnemic.goals ALTER COLUMN version SET DEFAULT 7", "version"),
+        ("ALTER TABLE mnemic.sessions ALTER COLUMN turn_count TYPE bigint", "turn_count"),
+        ("DROP INDEX mnemic.turns_actor_idx", "turns_actor_idx"),
+        ("CREATE INDEX turns_mood_idx ON mnemic.turns (tenant_id, caption)", "turns_mood_idx"),
+        ("ALTER TABLE mnemic.turns DROP CONSTRAINT turns_document_id_fkey", "document_id"),
+        ("ALTER TABLE mnemic.turns DROP CONSTRAINT turns_role_check", "turns_role_check"),
+        ("ALTER TABLE mnemic.scopes DROP CONSTRAINT scopes_path_key", "scopes_path_key"),
+        ("CREATE TABLE mnemic.stray (tenant_id uuid)", "stray"),
+        ("DROP TABLE mnemic.promoted_indexes", "promoted_indexes"),
+    ],
+)
+async def test_a_difference_from_the_tables_is_found(database: Any, change: str, said: str) -> None:
+    await _executed(database.owner_url, change)
+
+    found = check(database.owner_url)
+
+    assert any(said in difference for difference in found.differences)
+    assert not found.ok
+
+
+async def test_a_missing_wall_is_found(database: Any) -> None:
+    await _executed(database.owner_url, "DROP POLICY tenant_isolation ON mnemic.turns")
+
+    found = check(database.owner_url)
+
+    assert found.differences == ()
+    assert any(line.startswith("mnemic.turns has no policy") for line in found.violations)
+    assert not found.ok
+
+
+async def test_two_upgraders_in_two_processes_both_succeed(empty_database: Any) -> None:
+    running = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", UPGRADER, empty_database.owner_url, stderr=asyncio.subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+
+    faults = [(await process.communicate())[1] for process in running]
+
+    assert faults == [b"", b""]
+    assert [process.returncode for process in running] == [0, 0]
+    assert current(empty_database.owner_url).is_head
+    assert check(empty_database.owner_url).ok
+
+
+async def test_two_upgraders_in_two_threads_both_succeed(empty_database: Any) -> None:
+    stands = await asyncio.gather(
+        *(asyncio.to_thread(upgrade, empty_database.owner_url) for _ in range(2))
+    )
+
+    assert [revision.is_head for revision in stands] == [True, True]
+
+
+def test_a_program_without_a_loop_may_call_it(template: str, servers: Any) -> None:
+    stands = upgrade(servers.postgres_url("mnemic_owner", template))
+
+    assert stands.is_head
+
+
+async def test_a_superuser_migrates_as_the_owner(empty_database: Any) -> None:
+    upgrade(empty_database.admin_url)
+
+    owners = await _asked(
+        empty_database.admin_url,
+        "SELECT array_agg(DISTINCT relowner::regrole::text) FROM pg_class"
+        " WHERE relnamespace = 'mnemic'::regnamespace",
+    )
+    assert owners == ["mnemic_owner"]
+
+
+async def test_a_newer_database_is_refused(database: Any) -> None:
+    await _executed(database.owner_url, "UPDATE mnemic.alembic_version SET version_num = '9999'")
+
+    for ask in (upgrade, current, check):
+        with pytest.raises(
+            SchemaMismatch, match=r"9999, newer than this release's .*upgrade mnemic"
+        ):
+            ask(database.owner_url)
+    with pytest.raises(SchemaMismatch, match="9999"):
+        downgrade(database.owner_url, "base")
+
+
+async def test_a_version_table_of_somebody_else_is_refused(database: Any) -> None:
+    await _executed(
+        database.owner_url, "UPDATE mnemic.alembic_version SET version_num = '3f2a9c11d0e4'"
+    )
+
+    with pytest.raises(SchemaMismatch, match=r"none of mnemic's; choose another database"):
+        upgrade(database.owner_url)
+
+
+async def test_a_schema_with_tables_of_somebody_else_is_refused(empty_database: Any) -> None:
+    await _executed(empty_database.owner_url, "CREATE TABLE mnemic.theirs (id int)")
+
+    with pytest.raises(SchemaMismatch, match="choose another database"):
+        upgrade(empty_database.owner_url)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("DROP SCHEMA mnemic", "the schema mnemic is missing"),
+        ("DROP EXTENSION vector", "an extension"),
+        ("DROP EXTENSION btree_gin", "an extension"),
+        (
+            "UPDATE pg_extension SET extversion = '0.7.0' WHERE extname = 'vector'",
+            "ALTER EXTENSION",
+        ),
+    ],
+)
+async def test_a_database_that_was_not_set_up_is_refused_with_the_remedy(
+    empty_database: Any, broken: str, said: str
+) -> None:
+    await _executed(empty_database.admin_url, broken)
+
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        upgrade(empty_database.owner_url)
+
+    assert "mnemic db init" in str(caught.value) or "ALTER EXTENSION" in str(caught.value)
+
+
+async def test_a_role_that_may_not_migrate_is_refused(database: Any) -> None:
+    with pytest.raises(ConfigurationError, match="logs in as mnemic_app; it must log in as"):
+        upgrade(database.app_url)
+
+
+def test_a_missing_url_names_the_setting() -> None:
+    with pytest.raises(ConfigurationError, match="MEM_DATABASE_OWNER_URL"):
+        upgrade(None)
+
+
+async def test_a_server_that_is_away_is_unavailable(database: Any, servers: Any) -> None:
+    with pytest.raises(StoreUnavailable, match="MEM_DATABASE_OWNER_URL"):
+        upgrade("postgresql://mnemic_owner@/mnemic?host=/nowhere")
+    with pytest.raises(ConfigurationError, match="does not exist; run `mnemic db init`"):
+        upgrade(servers.postgres_url("mnemic_owner", "no_such_database"))
+    with pytest.raises(ConfigurationError, match="refuses the role"):
+        upgrade(servers.postgres_url("no_such_role", database.name))
+
+
+def test_a_revision_that_there_is_not_is_refused(template: str, servers: Any) -> None:
+    url = servers.postgres_url("mnemic_owner", template)
+
+    with pytest.raises(InvalidInput, match=r"no revision 0815; there are base, head and 0001"):
+        upgrade(url, "0815")
+    with pytest.raises(InvalidInput, match="0815"):
+        sql("base", "0815")
+
+
+async def test_the_driver_url_of_sqlalchemy_is_taken_as_well(database: Any) -> None:
+    url = database.owner_url.replace("postgresql://", "postgresql+asyncpg://")
+
+    assert current(url).is_head
+    assert check(url).ok
+
+
+async def test_a_table_in_use_stops_the_move_before_anything_is_changed(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrating, "LOCK_TIMEOUT_MS", 100)
+    before = await _snapshot(database.admin_url)
+    reader = await asyncpg.connect(database.app_url)
+
+    async with reader.transaction():
+        await reader.fetch("SELECT FROM mnemic.tenants")
+        with pytest.raises(StoreUnavailable, match="too busy"):
+            await asyncio.to_thread(downgrade, database.owner_url, "base")
+
+    await reader.close()
+    assert await _snapshot(database.admin_url) == before
+    assert current(database.owner_url).is_head
+
+
+async def test_a_step_that_fails_undoes_the_ones_before_it(empty_database: Any) -> None:
+    upgrade(empty_database.owner_url, "0001")
+    before = await _snapshot(empty_database.admin_url)
+    await _executed(empty_database.owner_url, "CREATE TABLE mnemic.procedures (id int)")
+
+    with pytest.raises(MnemicError, match=r"nothing was changed.*procedures"):
+        upgrade(empty_database.owner_url)
+
+    await _executed(empty_database.owner_url, "DROP TABLE mnemic.procedures")
+    assert await _snapshot(empty_database.admin_url) == before
+    assert upgrade(empty_database.owner_url).is_head
+
+
+async def test_a_session_of_the_owner_is_not_left_behind(database: Any) -> None:
+    check(database.owner_url)
+    upgrade(database.owner_url)
+
+    sessions = await _asked(
+        database.admin_url,
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
+    )
+    assert sessions == 0
