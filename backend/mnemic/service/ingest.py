@@ -15,16 +15,18 @@ from mnemic.errors import Conflict, InvalidInput, NotFound
 from mnemic.model.episode import Outcome
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import MemoryScope, Scope
+from mnemic.model.session import SessionState
 from mnemic.model.transcript import BadLine, Entry, SessionInfo, StatedFact, Utterance
 from mnemic.service.end_session import end_session
 from mnemic.service.remember import parse_memory, store_facts
 from mnemic.service.tools import Tools
 from mnemic.service.transcribe import append_turns
-from mnemic.store.turns import external_digest
+from mnemic.store.turns import content_digest, external_digest
 
 __all__ = ["IngestProblem", "IngestReport", "IngestedSession", "Progress", "ingest"]
 
 TURNS_AT_ONCE = 256
+EDITED = "the turn is kept with another text; give the new text an id of its own"
 _TITLES_AT_ONCE = 500
 
 Progress = Callable[[Literal["turn", "fact", "session"], int], None]
@@ -224,8 +226,8 @@ class _Run:
             receipts = await append_turns(
                 self._tools, [one.turn for one in turns], scope=session.scope
             )
-        except Conflict:
-            await self._left_out(session, turns)
+        except Conflict as refused:
+            await self._sort_out(session, turns, refused)
         except InvalidInput as refused:
             if len(turns) == 1:
                 self._problem(turns[0].line, session.scope.name, str(refused))
@@ -237,40 +239,55 @@ class _Run:
             session.added += added
             session.known += len(receipts) - added
 
-    async def _left_out(self, session: _Session, turns: Sequence[Utterance]) -> None:
-        """The session has ended: nothing was added, and the new turns are counted."""
+    async def _sort_out(
+        self, session: _Session, turns: Sequence[Utterance], refused: Conflict
+    ) -> None:
+        """None were added: a name stands for another text already, or the session has ended."""
         marks = [external_digest(one.turn.external_id or "") for one in turns]
+
         known = await self._tools.transact(
             session.scope.tenant.id,
             lambda unit: unit.turns.known_external(session.scope, marks),
             read_only=True,
         )
-        missing = sum(mark not in known for mark in marks)
-        session.left_out += missing
-        session.known += len(marks) - missing
+        said = dict(known)
+        fit = []
+        for mark, one in zip(marks, turns, strict=True):
+            content = content_digest(one.turn)
+            if said.setdefault(mark, content) == content:
+                fit.append(one)
+            else:
+                self._problem(one.line, session.scope.name, EDITED)
+        if len(fit) < len(turns):
+            if fit:
+                await self._append(session, fit)
+        elif await self._has_ended(session):
+            missing = sum(mark not in known for mark in marks)
+            session.left_out += missing
+            session.known += len(marks) - missing
+        else:
+            raise refused
+
+    async def _has_ended(self, session: _Session) -> bool:
+        stands = await self._tools.transact(
+            session.scope.tenant.id, lambda unit: unit.sessions.get(session.scope), read_only=True
+        )
+        return stands.state is SessionState.ENDED
 
     async def _fact(self, entry: StatedFact) -> None:
         project = entry.project or (self._projects.get(entry.session) if entry.session else None)
-        scope = self._place(project)
-        key = f"ingest;{entry.external_id}"
         try:
-            if await self._is_known(scope, key):
-                self._facts_known += 1
-            else:
-                added = await self._store(entry, scope, key)
-                self._facts_added += added
-                self._facts_known += not added
+            added = await self._store(entry, self._place(project))
         except (Conflict, InvalidInput) as refused:
             self._problem(entry.line, entry.session, str(refused))
+        else:
+            self._facts_added += added
+            self._facts_known += not added
         self._progress("fact", 1)
 
-    async def _is_known(self, scope: Scope, key: str) -> bool:
-        return await self._tools.transact(
-            scope.tenant.id, lambda unit: unit.guards.is_used(scope, key), read_only=True
-        )
-
-    async def _store(self, entry: StatedFact, scope: Scope, key: str) -> bool:
-        fact = entry.fact
+    async def _store(self, entry: StatedFact, scope: Scope) -> bool:
+        """Whether the fact is new; one that was stored before is not even embedded again."""
+        fact, key = entry.fact, f"ingest;{entry.external_id}"
         memory = parse_memory(
             self._tools,
             fact.content or f"{fact.subject} {fact.predicate} {fact.object}",
@@ -279,6 +296,11 @@ class _Run:
             source=fact.source,
             idempotency_key=key,
         )
+        before = await self._tools.transact(
+            scope.tenant.id, lambda unit: unit.guards.request_of(scope, key), read_only=True
+        )
+        if before == memory.request_digest:
+            return False
         receipt = await store_facts(self._tools, [fact], memory, scope=scope)
         return receipt.created
 

@@ -34,10 +34,6 @@ ANSWER = Statement("""
      WHERE {tenant:k} AND k.key_digest = :key
 """)
 
-IS_USED = Statement("""
-    SELECT 1 FROM mnemic.idempotency_keys k WHERE {tenant:k} AND k.key_digest = :key
-""")
-
 AUDIT = Statement("""
     INSERT INTO mnemic.audit_log (tenant_id, id, scope_id, action, subject_kind, subject_id, actor,
                                   reason, content_digest, recorded_at)
@@ -84,9 +80,10 @@ class GuardStore:
             raise Conflict("The idempotency key was used for another request; take a new key.")
         return row["answer"]
 
-    async def is_used(self, scope: Scope, key: str) -> bool:
-        """Whether a write with this key has landed."""
-        return await self._unit.fetch_one(IS_USED, key=_key_digest(scope, key)) is not None
+    async def request_of(self, scope: Scope, key: str) -> bytes | None:
+        """The digest of the write that landed with this key, or nothing."""
+        row = await self._unit.fetch_one(READ, key=_key_digest(scope, key))
+        return None if row is None else row["request_digest"]
 
     async def answer(self, scope: Scope, key: str, answer: object) -> None:
         """The key's answer is kept, to be given again."""
