@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import importlib.util
 import json
 import os
 import platform
@@ -255,23 +254,27 @@ def _pip(lock: int) -> list[str]:
     Debian and Ubuntu ship `ensurepip` in a package of its own, which a bare machine lacks.
     """
     own = [str(PYTHON), "-I", "-m", "pip"]
-    if _has_pip():
-        return own
-    if importlib.util.find_spec("ensurepip") is not None:
-        _run([str(PYTHON), "-I", "-m", "ensurepip"], lock)
+    if _has_pip() or _ran([str(PYTHON), "-I", "-m", "ensurepip"], lock):
         return own
     if _pip_version() >= PIP_OF_OTHERS_MIN:
         return [sys.executable, "-m", "pip", "--python", str(PYTHON)]
     for virtualenv in ([sys.executable, "-m", "virtualenv"], ["virtualenv"]):
-        with contextlib.suppress(SetupError, OSError):
-            _run([*virtualenv, "--quiet", "--python", sys.executable, str(VENV)], lock)
+        if _ran([*virtualenv, "--quiet", "--python", sys.executable, str(VENV)], lock):
             return own
-    version = _OWN_VERSION
     raise SetupError(
-        f"Python {version} ({sys.executable}) comes without pip and ensurepip here. Install them "
-        f"(Debian, Ubuntu: apt-get install python{version}-venv), or name another interpreter: "
-        "make PYTHON=/path/to/python3.12 …"
+        f"Python {_OWN_VERSION} ({sys.executable}) comes without pip and ensurepip here. Install "
+        f"them (Debian, Ubuntu: apt-get install python{_OWN_VERSION}-venv), or name another "
+        "interpreter: make PYTHON=/path/to/python3.12 …"
     )
+
+
+def _ran(command: list[str], lock: int) -> bool:
+    """Whether `command` could be run and succeeded."""
+    try:
+        _run(command, lock)
+    except (SetupError, OSError):
+        return False
+    return True
 
 
 def _has_pip() -> bool:
@@ -291,8 +294,7 @@ def _pip_version() -> tuple[int, ...]:
 
 
 def _install_packages(lock: int) -> None:
-    pinned = re.findall(r"^\S+==", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
-    _say(f"installing the {len(pinned)} packages of requirements.lock, each checked by its digest")
+    _say("installing the packages of requirements.lock, each checked by its digest")
     command = [*_pip(lock), "install", *_QUIETLY, "--require-hashes", "--only-binary=:all:"]
     _run(
         [*command, "-r", str(REQUIREMENTS)],
@@ -312,7 +314,7 @@ def _install_project(lock: int) -> None:
 def _environment() -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if key not in _PIP_ASTRAY}
     if os.path.expanduser("~") == "~":  # noqa: PTH111 - pathlib raises where this says so
-        kept["PIP_NO_CACHE_DIR"] = "1"  # without a home, pip would make a folder named "~" here
+        kept |= {"HOME": str(VENV), "PIP_NO_CACHE_DIR": "1"}  # pip does not run without a home
     return kept
 
 
