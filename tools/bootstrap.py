@@ -33,6 +33,7 @@ PYTHON = VENV / "bin" / "python"
 MARK = VENV / ".made-by-mnemic-setup"
 STAMP = VENV / ".mnemic-stamp.json"
 LOG = VENV / "setup.log"
+SCRATCH = VENV / "tmp"
 LOCK = ROOT / ".venv.lock"
 REQUIREMENTS = ROOT / "requirements.lock"
 PROJECT = ROOT / "pyproject.toml"
@@ -125,6 +126,7 @@ def make(python: str | None = None) -> None:
             _make_environment(lock)
             _install_packages(lock)
         _install_project(lock)
+        _remove(SCRATCH)
         _write_stamp(wanted(_version(PYTHON) or _OWN_VERSION))
     _say("ready: .venv")
 
@@ -313,6 +315,8 @@ def _install_project(lock: int) -> None:
 
 def _environment() -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if key not in _PIP_ASTRAY}
+    SCRATCH.mkdir(exist_ok=True)
+    kept["TMPDIR"] = str(SCRATCH)  # what a killed pip leaves behind goes with `.venv`
     if os.path.expanduser("~") == "~":  # noqa: PTH111 - pathlib raises where this says so
         kept |= {"HOME": str(VENV), "PIP_NO_CACHE_DIR": "1"}  # pip does not run without a home
     return kept
