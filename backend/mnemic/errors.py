@@ -6,6 +6,7 @@ MnemicError
 │   └── UnknownFormat
 ├── NotFound                     also the answer for what another tenant or scope owns
 ├── Conflict                     the state changed, or the same key came with another body
+│   └── Retracted
 ├── Forbidden                    the scope may not do this
 ├── ConfigurationError           settings or servers are not fit to serve; says how to repair them
 │   ├── SchemaMismatch
@@ -32,6 +33,7 @@ __all__ = [
     "NaiveTimestamp",
     "NotFound",
     "OutcomeUnknown",
+    "Retracted",
     "SchemaMismatch",
     "ServerUnavailable",
     "StoreUnavailable",
@@ -84,6 +86,12 @@ class Conflict(MnemicError):
     """The memory changed since it was read."""
 
     code = "conflict"
+
+
+class Retracted(Conflict):
+    """This value was retracted here; pass lift=True to take it back."""
+
+    code = "retracted"
 
 
 class Forbidden(MnemicError):

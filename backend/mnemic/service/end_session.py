@@ -160,7 +160,7 @@ async def _land(
         session = await unit.sessions.lock(scope)
         if session.state is SessionState.ENDED or session.turn_count != read.session.turn_count:
             raise _Overtaken
-        await unit.facts.lift(scope, parent=parent, now=now)
+        await unit.ledger.lift(scope, parent=parent, now=now)
         await unit.episodes.lift(scope, parent=parent)
         await unit.procedures.lift(scope, parent=parent)
         await unit.turns.lift(scope, parent=parent)

@@ -31,7 +31,7 @@ from mnemic.model.turn import Turn, TurnId
 from mnemic.service.parsing import checked_key, checked_metadata, checked_outcome, checked_tags
 from mnemic.service.tools import Tools
 from mnemic.store.episodes import episode_text
-from mnemic.store.facts import Evidence
+from mnemic.store.fact_ledger import Evidence
 from mnemic.store.guards import AuditEntry
 from mnemic.store.procedures import procedure_text
 from mnemic.store.unit import Unit
@@ -145,7 +145,7 @@ async def store_facts(
         ready: list[tuple[UUID, Vector]] = []
         landings = []
         for place, fact in enumerate(facts):
-            landing = await unit.facts.put(scope, fact, evidence, now=now)
+            landing = await unit.ledger.put(scope, fact, evidence, now=now)
             landings.append(landing)
             if landing.created and vectors:
                 ready.append((landing.id, vectors[place]))

@@ -47,6 +47,7 @@ LIFT = Statement("""
      WHERE {tenant:e} AND e.scope_id = :session
 """)
 
+
 def episode_text(title: str, summary: str, key_topics: Sequence[str]) -> str:
     """What is embedded and searched of an episode."""
     topics = f" ({', '.join(key_topics)})" if key_topics else ""

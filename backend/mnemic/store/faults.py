@@ -15,12 +15,15 @@ from mnemic.errors import (
     StoreUnavailable,
 )
 
-__all__ = ["is_retryable", "translated"]
+__all__ = ["LOST", "is_retryable", "translated"]
 
 _RETRYABLE = frozenset({"40001", "40P01"})
 # Losing a race for one of these means that the winner's row must be read again, not that the call
 # failed: the single live value of a predicate, the live embedding model.
 _RACES = frozenset({"facts_live_single_key", "facts_live_value_key", "embedding_models_live_key"})
+
+# How a lost connection shows; the driver's own state may be left between two messages by it.
+LOST = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 _BY_STATE: dict[str, tuple[type[MnemicError], str]] = {
     "23505": (Conflict, "The same memory was written at the same moment."),
@@ -56,7 +59,7 @@ def translated(fault: Exception) -> MnemicError | None:
         return _server_fault(fault)
     if isinstance(fault, asyncpg.DataError):
         return InvalidInput("the database cannot hold this value", field="value")
-    if isinstance(fault, (OSError, TimeoutError, asyncpg.InterfaceError)):
+    if isinstance(fault, LOST):
         return StoreUnavailable(reason=type(fault).__name__)
     return None
 

@@ -29,9 +29,7 @@ _TEMPLATE = statement_text("forget")
 
 FORGET = {
     noun: Statement(
-        _TEMPLATE.replace("__noun__", noun).replace(
-            "__turn__", _SPEAKERS if noun == "turn" else ""
-        )
+        _TEMPLATE.replace("__noun__", noun).replace("__turn__", _SPEAKERS if noun == "turn" else "")
     )
     for noun in KINDS
 }
@@ -68,9 +66,7 @@ class ForgettingStore:
         """Kind and scope of each id that is visible from `scope`; locked until the unit ends."""
         found: dict[UUID, tuple[str, UUID]] = {}
         for noun in KINDS:
-            rows = await self._unit.fetch(
-                VISIBLE[noun], scopes=scope.visible_ids, ids=sorted(ids)
-            )
+            rows = await self._unit.fetch(VISIBLE[noun], scopes=scope.visible_ids, ids=sorted(ids))
             found.update({row["id"]: (noun, row["scope_id"]) for row in rows})
         return found
 

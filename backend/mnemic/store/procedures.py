@@ -62,6 +62,7 @@ LIFT = Statement("""
                           AND q.status = 'live')
 """)
 
+
 def procedure_text(procedure: Procedure) -> str:
     """What is embedded and searched of a procedure."""
     trigger = f" when {procedure.trigger_pattern}" if procedure.trigger_pattern else ""

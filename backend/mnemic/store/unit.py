@@ -25,8 +25,9 @@ from mnemic.model.scope import TenantId
 from mnemic.settings import DatabaseSettings
 from mnemic.store.embedding_models import EmbeddingModelStore
 from mnemic.store.episodes import EpisodeStore
+from mnemic.store.fact_ledger import FactLedger
 from mnemic.store.facts import FactStore
-from mnemic.store.faults import is_retryable, translated
+from mnemic.store.faults import LOST, is_retryable, translated
 from mnemic.store.forgetting import ForgettingStore
 from mnemic.store.guards import GuardStore
 from mnemic.store.jobs import JobStore
@@ -36,6 +37,7 @@ from mnemic.store.scopes import ScopeStore
 from mnemic.store.sessions import SessionStore
 from mnemic.store.statement import Statement
 from mnemic.store.statistics import StatisticsStore
+from mnemic.store.tombstones import TombstoneStore
 from mnemic.store.turns import TurnStore
 from mnemic.store.vectors import VectorStore
 from mnemic.store.vectors_codec import decode_halfvec, encode_halfvec
@@ -105,6 +107,16 @@ class Unit:
         return FactStore(self)
 
     @cached_property
+    def ledger(self) -> FactLedger:
+        """How statements become facts."""
+        return FactLedger(self)
+
+    @cached_property
+    def tombstones(self) -> TombstoneStore:
+        """Values that were retracted."""
+        return TombstoneStore(self)
+
+    @cached_property
     def procedures(self) -> ProcedureStore:
         """Skills."""
         return ProcedureStore(self)
@@ -126,7 +138,7 @@ class Unit:
 
     @cached_property
     def guards(self) -> GuardStore:
-        """Idempotency keys, tombstones, the audit log."""
+        """Idempotency keys and the audit log."""
         return GuardStore(self)
 
     @cached_property
@@ -280,7 +292,7 @@ def _failed(opening: asyncio.Future[asyncpg.Pool]) -> bool:
 async def _commit(connection: Any) -> None:
     try:
         status = await connection.execute("COMMIT")
-    except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError) as lost:
+    except (*LOST, asyncpg.PostgresConnectionError) as lost:
         raise OutcomeUnknown from lost
     if status != "COMMIT":
         raise StoreUnavailable("The transaction was rolled back by the server.", status=status)

@@ -1,0 +1,341 @@
+"""The ledger of evidence: how statements become facts, and how sure they are.
+
+Equal knowledge reinforces one row, each source once. A single-valued predicate has one live value:
+the one that became true last. A retracted value is refused until it is lifted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid5
+
+from mnemic.errors import Conflict, Retracted
+from mnemic.model.fact import Fact, FactId
+from mnemic.model.normalise import comparison_key
+from mnemic.model.scope import MemoryScope, Scope
+from mnemic.store.columns import wording_values
+from mnemic.store.facts import fact_of
+from mnemic.store.statement import Statement
+from mnemic.store.tombstones import fact_mark
+from mnemic.store.wording import words_of
+
+if TYPE_CHECKING:
+    from mnemic.store.unit import Unit
+
+__all__ = ["Evidence", "FactLanding", "FactLedger"]
+
+REINFORCEMENT = 0.1
+
+# A registered name that ends in `_` stands for a family; the longest name that fits decides.
+IS_SINGLE = Statement("""
+    SELECT p.cardinality FROM mnemic.predicates p
+     WHERE p.name IN (CAST(:predicate AS text), split_part(CAST(:predicate AS text), '_', 1) || '_')
+     ORDER BY length(p.name) DESC LIMIT 1
+""")
+
+# Writers of one single-valued statement wait for each other here, instead of losing the race for
+# its unique row one by one.
+WAIT_FOR_TURN = Statement("""
+    SELECT pg_advisory_xact_lock(hashtextextended(
+      concat_ws(chr(31), CAST(:tenant AS uuid), CAST(:scope AS uuid), CAST(:subject_key AS text),
+                CAST(:predicate AS text)), 0))
+""")
+
+CLOSE_OTHERS = Statement("""
+    UPDATE mnemic.facts f
+       SET status = 'superseded', retired_at = :now, updated_at = :now,
+           status_reason = 'a newer value of a single-valued predicate',
+           valid_to = greatest(f.valid_from, coalesce(f.valid_to, :at))
+     WHERE {tenant:f} AND f.scope_id = :scope AND f.subject_key = :subject_key
+       AND f.predicate = :predicate AND f.object_key <> :object_key AND f.status = 'live'
+    RETURNING f.id
+""")
+
+LINK_CLOSED = Statement("""
+    UPDATE mnemic.facts f SET superseded_by = :id
+     WHERE {tenant:f} AND f.id = ANY(CAST(:closed AS uuid[]))
+""")
+
+ADD = Statement("""
+    INSERT INTO mnemic.facts (tenant_id, id, scope_id, project_id, subject, subject_key, predicate,
+                              object, object_key, content, category, single_valued, confidence,
+                              first_learned, last_reinforced, valid_from, valid_to, metadata, tags,
+                              trust, source, recorded_at, updated_at, stems, stem_count, word_count,
+                              tsv)
+    VALUES (:tenant, :id, :scope, :project, :subject, :subject_key, :predicate, :object,
+            :object_key, :content, :category, :single_valued, :confidence, :first_learned,
+            :first_learned, :valid_from, :valid_to, :metadata, :tags, :trust, :source, :now, :now,
+            :stems, :stem_count, :word_count, CAST(CAST(:tsv AS text) AS tsvector))
+    ON CONFLICT (tenant_id, scope_id, subject_key, predicate, object_key) WHERE status = 'live'
+    DO NOTHING
+    RETURNING id
+""")
+
+LOCK_LIVE = Statement("""
+    SELECT f.id, f.reinforcement_count FROM mnemic.facts f
+     WHERE {tenant:f} AND f.scope_id = :scope AND f.subject_key = :subject_key
+       AND f.predicate = :predicate AND f.object_key = :object_key AND f.status = 'live'
+       FOR UPDATE
+""")
+
+ADD_EVIDENCE = Statement("""
+    INSERT INTO mnemic.fact_evidence (tenant_id, fact_id, source_kind, source_id, session_id,
+                                      observed_at, recorded_at)
+    VALUES (:tenant, :fact, :source_kind, :source_id, :session, :observed_at, :now)
+    ON CONFLICT (tenant_id, fact_id, source_kind, source_id) DO NOTHING
+""")
+
+REINFORCE = Statement("""
+    UPDATE mnemic.facts f
+       SET confidence = least(1.0, f.confidence + :step), updated_at = :now,
+           reinforcement_count = f.reinforcement_count + 1,
+           last_reinforced = greatest(f.last_reinforced, :observed_at)
+     WHERE {tenant:f} AND f.id = :id
+    RETURNING f.reinforcement_count
+""")
+
+# A live value that became true later than the one that comes.
+NEWER = Statement("""
+    SELECT f.id, coalesce(f.valid_from, f.first_learned) AS since FROM mnemic.facts f
+     WHERE {tenant:f} AND f.scope_id = :scope AND f.subject_key = :subject_key
+       AND f.predicate = :predicate AND f.object_key <> :object_key AND f.status = 'live'
+       AND coalesce(f.valid_from, f.first_learned) > :at
+     LIMIT 1
+""")
+
+ADD_HISTORY = Statement("""
+    INSERT INTO mnemic.facts (tenant_id, id, scope_id, project_id, subject, subject_key, predicate,
+                              object, object_key, content, category, single_valued, confidence,
+                              first_learned, last_reinforced, valid_from, valid_to, metadata, tags,
+                              trust, source, recorded_at, updated_at, stems, stem_count, word_count,
+                              tsv, status, status_reason, retired_at, superseded_by)
+    VALUES (:tenant, :id, :scope, :project, :subject, :subject_key, :predicate, :object,
+            :object_key, :content, :category, true, :confidence, :first_learned, :first_learned,
+            CAST(:valid_from AS timestamptz),
+            greatest(CAST(:valid_from AS timestamptz),
+                     coalesce(CAST(:valid_to AS timestamptz), CAST(:until AS timestamptz))), :metadata, :tags,
+            :trust, :source, :now, :now, :stems, :stem_count, :word_count,
+            CAST(CAST(:tsv AS text) AS tsvector), 'superseded',
+            'a newer value of a single-valued predicate', :now, :superseded_by)
+""")
+
+OF_SCOPE = Statement("""
+    SELECT f.* FROM mnemic.facts f
+     WHERE {tenant:f} AND f.scope_id = :scope AND f.status = 'live' ORDER BY f.recorded_at, f.id
+       FOR UPDATE
+""")
+
+EVIDENCE_OF = Statement("""
+    SELECT v.source_kind, v.source_id, v.session_id, v.observed_at FROM mnemic.fact_evidence v
+     WHERE {tenant:v} AND v.fact_id = :fact ORDER BY v.observed_at, v.source_id
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Why a fact is believed: one source, which counts once."""
+
+    kind: str
+    source_id: UUID
+    observed_at: datetime
+    session_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactLanding:
+    """Where a statement landed: a new row, or one that was known and is reinforced."""
+
+    id: FactId
+    created: bool
+    version: int
+    superseded: tuple[UUID, ...] = ()
+
+
+class FactLedger:
+    """Keeps one live row a value. Never commits; the unit does."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def put(
+        self,
+        scope: Scope,
+        fact: Fact,
+        evidence: Sequence[Evidence],
+        *,
+        now: datetime,
+        lift: bool = False,
+    ) -> FactLanding:
+        """The statement stands in `scope`, with its evidence in the ledger.
+
+        Equal knowledge reinforces: each source counts once. Of a single-valued predicate the value
+        that became true last is live, in whichever order they come; the others are its history.
+        Raises `Retracted` if the value was retracted in `scope` or above it, unless `lift`.
+        """
+        await self._respect_tombstones(scope, fact, now=now, lift=lift)
+        keys = _keys(scope, fact)
+        registered = await self._unit.fetch_one(IS_SINGLE, predicate=fact.predicate)
+        single = registered is not None and registered["cardinality"] == "single"
+        closed: tuple[UUID, ...] = ()
+        if single:
+            await self._unit.fetch(WAIT_FOR_TURN, **keys)
+            newer = await self._unit.fetch_one(NEWER, **keys, at=_true_since(fact))
+            if newer is not None:
+                return await self._add_history(scope, fact, evidence, newer, now)
+            rows = await self._unit.fetch(CLOSE_OTHERS, **keys, now=now, at=_true_since(fact))
+            closed = tuple(row["id"] for row in rows)
+        values = _values(scope, fact)
+        added = await self._unit.fetch_one(ADD, **keys, **values, single_valued=single, now=now)
+        if added is None:
+            return await self._reinforce(keys, evidence, now)
+        await self._add_evidence(fact.id, evidence, now)
+        if closed:
+            await self._unit.execute(LINK_CLOSED, id=fact.id, closed=list(closed))
+        return FactLanding(id=fact.id, created=True, version=1, superseded=closed)
+
+    async def _respect_tombstones(
+        self, scope: Scope, fact: Fact, *, now: datetime, lift: bool
+    ) -> None:
+        mark = fact_mark(fact.subject, fact.predicate, fact.object)
+        if lift:
+            await self._unit.tombstones.lift(scope, [mark], now=now)
+        if await self._unit.tombstones.refused(scope, [mark]):
+            raise Retracted(subject=fact.subject, predicate=fact.predicate)
+
+    async def _add_history(
+        self,
+        scope: Scope,
+        fact: Fact,
+        evidence: Sequence[Evidence],
+        newer: Any,
+        now: datetime,
+    ) -> FactLanding:
+        """A value that a later one has replaced already: kept, and not live."""
+        await self._unit.execute(
+            ADD_HISTORY,
+            **_keys(scope, fact),
+            **_values(scope, fact),
+            now=now,
+            superseded_by=newer["id"],
+            until=newer["since"],
+        )
+        await self._add_evidence(fact.id, evidence, now)
+        return FactLanding(id=fact.id, created=True, version=1)
+
+    async def _reinforce(
+        self, keys: dict[str, Any], evidence: Sequence[Evidence], now: datetime
+    ) -> FactLanding:
+        known = await self._unit.fetch_one(LOCK_LIVE, **keys)
+        if known is None:
+            # The winner of the race was retired meanwhile.
+            raise Conflict("The fact changed at the same moment; retry.")
+        version = await self.reinforce(known["id"], evidence, now=now)
+        return FactLanding(
+            id=FactId(known["id"]), created=False, version=version or known["reinforcement_count"]
+        )
+
+    async def reinforce(self, fact: UUID, evidence: Sequence[Evidence], *, now: datetime) -> int:
+        """The fact is surer by each source that did not count yet; zero if none was new."""
+        version = 0
+        for one in evidence:
+            if await self._add_evidence(fact, [one], now):
+                row = await self._unit.fetch_one(
+                    REINFORCE,
+                    id=fact,
+                    step=REINFORCEMENT,
+                    observed_at=one.observed_at,
+                    now=now,
+                )
+                version = row["reinforcement_count"] if row else version
+        return version
+
+    async def _add_evidence(self, fact: UUID, evidence: Sequence[Evidence], now: datetime) -> int:
+        added = 0
+        for one in evidence:
+            added += await self._unit.execute(
+                ADD_EVIDENCE,
+                fact=fact,
+                source_kind=one.kind,
+                source_id=one.source_id,
+                session=one.session_id,
+                observed_at=one.observed_at,
+                now=now,
+            )
+        return added
+
+    async def evidence_of(self, fact: UUID) -> list[Evidence]:
+        """The sources of a fact, oldest first. No scope: the caller holds the fact's own row."""
+        rows = await self._unit.fetch(EVIDENCE_OF, fact=fact)
+        return [
+            Evidence(
+                kind=row["source_kind"],
+                source_id=row["source_id"],
+                observed_at=row["observed_at"],
+                session_id=row["session_id"],
+            )
+            for row in rows
+        ]
+
+    async def lift(self, scope: Scope, *, parent: Scope, now: datetime) -> int:
+        """The live facts of a session's scope stand in its parent's, by the rules of `put`.
+
+        They get new rows there, derived from the old ones, so that history keeps both. A value
+        that the parent retracted stays behind.
+        """
+        rows = await self._unit.fetch(OF_SCOPE, scope=scope.id)
+        for row in rows:
+            fact = fact_of(row)
+            moved = replace(
+                fact, id=FactId(uuid5(fact.id, f"lifted;{parent.id}")), scope_id=parent.id
+            )
+            reason, landing = "moved to the wider scope when the session ended", None
+            try:
+                landing = await self.put(parent, moved, await self.evidence_of(fact.id), now=now)
+            except Retracted:
+                reason = "retracted in the wider scope"
+            await self._unit.facts.retire(
+                scope,
+                fact.id,
+                status="superseded",
+                reason=reason,
+                superseded_by=landing.id if landing else None,
+                now=now,
+            )
+        return len(rows)
+
+
+def _true_since(fact: Fact) -> datetime:
+    return fact.valid_from or fact.first_learned
+
+
+def _keys(scope: Scope, fact: Fact) -> dict[str, Any]:
+    return {
+        "scope": scope.id,
+        "subject_key": comparison_key(fact.subject),
+        "predicate": fact.predicate,
+        "object_key": comparison_key(fact.object),
+    }
+
+
+def _values(scope: Scope, fact: Fact) -> dict[str, object]:
+    project = scope.ancestor(MemoryScope.PROJECT)
+    return {
+        "id": fact.id,
+        "project": project.id if project else None,
+        "subject": fact.subject,
+        "object": fact.object,
+        "content": fact.content,
+        "category": fact.category,
+        "confidence": fact.confidence,
+        "first_learned": fact.first_learned,
+        "valid_from": fact.valid_from,
+        "valid_to": fact.valid_to,
+        "metadata": fact.metadata,
+        "tags": list(fact.tags),
+        "trust": int(fact.trust),
+        "source": fact.source,
+        **wording_values(words_of(fact.content)),
+    }

@@ -1,0 +1,75 @@
+"""Values that were retracted: digests only, consulted along the scope chain on every path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from mnemic.model.normalise import comparison_key, digest
+from mnemic.model.scope import Scope
+from mnemic.store.statement import Statement
+
+if TYPE_CHECKING:
+    from mnemic.store.unit import Unit
+
+__all__ = ["TombstoneStore", "fact_mark", "text_mark"]
+
+ADD = Statement("""
+    INSERT INTO mnemic.tombstones AS t (tenant_id, scope_id, digest, kind, reason, recorded_at)
+    SELECT :tenant, :scope, m.digest, :kind, :reason, :now
+      FROM unnest(CAST(:marks AS bytea[])) AS m(digest) ORDER BY m.digest
+    ON CONFLICT (tenant_id, scope_id, digest)
+    DO UPDATE SET lifted_at = NULL, reason = excluded.reason, recorded_at = excluded.recorded_at
+""")
+
+REFUSED = Statement("""
+    SELECT t.digest FROM mnemic.tombstones t
+     WHERE {owned:t} AND t.digest = ANY(CAST(:marks AS bytea[])) AND t.lifted_at IS NULL
+""")
+
+LIFT = Statement("""
+    UPDATE mnemic.tombstones t SET lifted_at = :now
+     WHERE {tenant:t} AND t.scope_id = :scope AND t.digest = ANY(CAST(:marks AS bytea[]))
+       AND t.lifted_at IS NULL
+""")
+
+
+def fact_mark(subject: str, predicate: str, value: str) -> bytes:
+    """The digest under which a statement is refused, whatever its spelling."""
+    return digest("fact", comparison_key(subject), predicate, comparison_key(value))
+
+
+def text_mark(kind: str, *parts: str) -> bytes:
+    """The digest under which a text of some kind is refused, whatever its spelling."""
+    return digest(kind, *(comparison_key(part) for part in parts))
+
+
+class TombstoneStore:
+    """Plants and consults tombstones. Never commits; the unit does."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def add(
+        self,
+        scope: Scope,
+        marks: Iterable[bytes],
+        *,
+        kind: str,
+        reason: str | None,
+        now: datetime,
+    ) -> None:
+        """The values are refused in `scope` and below it, until they are lifted."""
+        await self._unit.execute(
+            ADD, scope=scope.id, marks=sorted(set(marks)), kind=kind, reason=reason, now=now
+        )
+
+    async def refused(self, scope: Scope, marks: Sequence[bytes]) -> set[bytes]:
+        """Which of the values are refused in `scope`, by itself or by a scope above it."""
+        rows = await self._unit.fetch(REFUSED, scopes=scope.visible_ids, marks=list(marks))
+        return {row["digest"] for row in rows}
+
+    async def lift(self, scope: Scope, marks: Iterable[bytes], *, now: datetime) -> int:
+        """The values may come back to exactly this scope; how many were refused there."""
+        return await self._unit.execute(LIFT, scope=scope.id, marks=sorted(set(marks)), now=now)
