@@ -351,6 +351,17 @@ def test_a_question_about_the_wrong_person_is_noticed(
     assert about_other_actor(scored, named) is expected
 
 
+def test_the_boost_of_the_actor_asked_about_does_not_hide_that_another_was_meant() -> None:
+    query = asked("tea", named=("Caroline",))
+    own = a_turn(1, actor="Caroline", cosine=0.5)
+    other = a_turn(9, actor="Melanie", cosine=0.7)  # better by 1.4 times .1, without the boost
+
+    scored = ranked(query, own, other)
+
+    assert scored[0].candidate == own
+    assert about_other_actor(scored, query.named)
+
+
 def test_somebody_asked_about_who_never_spoke_is_noticed() -> None:
     scored = ranked(asked("tea"), a_turn(1, actor="Melanie", cosine=1.0), a_fact(2, actor=""))
 

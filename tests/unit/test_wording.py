@@ -200,7 +200,6 @@ def test_a_text_of_very_many_words_takes_time_in_proportion() -> None:
     read = words_of(text)
 
     assert read.length == read.word_count == WORDS
-    assert len(set(read.stems)) == DISTINCT_WORDS
     assert time.perf_counter() - started < SECONDS_MAX
 
 

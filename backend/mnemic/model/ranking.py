@@ -309,7 +309,8 @@ def about_other_actor(
 ) -> bool:
     """Whether somebody else's best hit beats the best of the one actor asked about by `margin`.
 
-    Always false when none or several are named.
+    Compared without the boost that the question gave to that actor. Always false when none or
+    several are named.
     """
     asked = {name.casefold() for name in named}
     if len(asked) != 1:
@@ -318,5 +319,5 @@ def about_other_actor(
     for hit in scored:
         if hit.candidate.actor:
             own = hit.candidate.actor.casefold() in asked
-            best[own] = max(best[own], hit.score)
+            best[own] = max(best[own], hit.score - hit.reasons.actor)
     return best[False] - best[True] > margin
