@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import asyncpg
 import pytest
+from pydantic import SecretStr
 
 from mnemic.embedded import EmbeddedServers, start
 from mnemic.errors import ConfigurationError, StoreUnavailable
@@ -17,7 +19,7 @@ from mnemic.settings import EmbeddedSettings
 from mnemic.store import roles
 from mnemic.store.catalogue import violations
 from mnemic.store.scram import scram_verifier
-from mnemic.store.upgrade import upgrade
+from mnemic.store.upgrade import current, upgrade
 
 _numbers = count(1)
 
@@ -318,6 +320,51 @@ async def test_passwords_are_set_and_never_reach_the_log(
     assert "correct horse" not in log
     assert "correct horse" not in roles.init_sql(app_password=secret)
     assert kept.startswith("SCRAM-SHA-256$4096:")
+
+
+@pytest.fixture
+async def by_password(root: asyncpg.Connection) -> AsyncIterator[None]:
+    """The server asks `mnemic_owner` for a password."""
+    rules = await root.fetchval("SHOW hba_file")
+    trusting = _rewritten(rules, lambda text: f"local all mnemic_owner scram-sha-256\n{text}")
+    await _reloaded(root)
+    yield
+    _rewritten(rules, lambda _text: trusting)
+    await _reloaded(root)
+
+
+def _rewritten(path: str, change: Callable[[str], str]) -> str:
+    """What the file held before."""
+    before = Path(path).read_text(encoding="utf-8")
+    Path(path).write_text(change(before), encoding="utf-8")
+    return before
+
+
+async def _reloaded(root: asyncpg.Connection) -> None:
+    """New connections are held to the rules as they are now."""
+    loaded = "SELECT pg_conf_load_time()"
+    before = await root.fetchval(loaded)
+    await root.execute("SELECT pg_reload_conf()")
+    async with asyncio.timeout(30):
+        while await root.fetchval(loaded) == before:
+            await root.execute("SELECT pg_sleep(0.01)")
+
+
+@pytest.mark.parametrize("password", ["p%40ss%25", "a/b:c?d#e[f]@g", "ünïcode \u00a0 ﬁ", "it's"])
+async def test_a_password_of_any_characters_opens_the_door_and_another_does_not(
+    lonely_servers: EmbeddedServers, bare: str, by_password: None, password: str
+) -> None:
+    await roles.init(lonely_servers.postgres_url(), database=bare, owner_password=password)
+    url = lonely_servers.postgres_url("mnemic_owner", bare)
+    keyed = url.replace("mnemic_owner@", f"mnemic_owner:{quote(password, safe='')}@")
+
+    stands = upgrade(SecretStr(keyed))
+
+    assert stands.is_head
+    assert current(keyed).is_head
+    for wrong in (url.replace("mnemic_owner@", "mnemic_owner:wrong@"), url):
+        with pytest.raises(ConfigurationError, match="MEM_DATABASE_OWNER_URL"):
+            upgrade(wrong)
 
 
 @pytest.mark.parametrize("password", ["", "a\x00b"])

@@ -277,9 +277,16 @@ def _translated(fault: DBAPIError) -> MnemicError:
 
 
 def _shown(difference: Any) -> str:
-    """A difference that Alembic found, in one line, with the name that its text leaves out."""
+    """A difference that Alembic found, in one line: what is to be done, to what, on which table."""
     if isinstance(difference, list):
         return "; ".join(map(_shown, difference))
-    name = getattr(difference[-1], "name", None)
-    shown = [str(part) for part in difference if part is not None]
-    return " ".join(shown if name is None or str(name) in shown[-1] else [*shown, str(name)])
+    return " ".join(
+        _named(part) for part in difference if part is not None and not isinstance(part, dict)
+    )
+
+
+def _named(part: Any) -> str:
+    name, table = getattr(part, "name", None), getattr(part, "table", None)
+    if isinstance(part, str) or name is None:
+        return str(getattr(part, "arg", part))
+    return f"{name} on {table.name}" if table is not None else str(name)
