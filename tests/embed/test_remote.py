@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
+import subprocess
+import sys
+import textwrap
 import threading
 from typing import Any
 
@@ -53,7 +56,7 @@ async def test_vectors_are_put_in_order_by_their_index(endpoint: Any, remote: An
     ]
 
 
-@pytest.mark.parametrize("indices", [[0], [0, 0], [1, 2], [None, None], [0, 1, 2], []])
+@pytest.mark.parametrize("indices", [[0], [0, 0], [1, 2], [None, None], [0, 1, 2], [0, 1, 1], []])
 async def test_an_answer_without_one_vector_a_text_is_refused_whole(
     endpoint: Any, remote: Any, indices: list[Any]
 ) -> None:
@@ -314,6 +317,44 @@ async def test_closing_closes_the_clients_of_other_loops(endpoint: Any) -> None:
     other.call_soon_threadsafe(other.stop)
     thread.join(timeout=10)
     other.close()
+
+
+def test_a_forked_child_opens_a_client_of_its_own(endpoint: Any) -> None:
+    program = f"""
+        import asyncio, os
+        from mnemic.embed import OpenAIEmbedder
+
+        embedder = OpenAIEmbedder(model="toy", dimensions=8, base_url={endpoint.url!r})
+
+        async def in_child():
+            await embedder.embed(["in the child"])
+            await embedder.close()
+
+        async def in_parent():
+            await embedder.embed(["in the parent"])
+            embedder._opening.acquire()  # as another thread of the parent may hold it
+            child = os.fork()
+            if child == 0:
+                asyncio._set_running_loop(None)
+                asyncio.run(asyncio.wait_for(in_child(), 10))
+                os._exit(0)
+            print(os.waitpid(child, 0)[1], flush=True)
+            os._exit(0)
+
+        asyncio.run(in_parent())
+    """
+
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert ran.stdout.strip() == "0", ran.stderr
+    assert endpoint.inputs == [["in the parent"], ["in the child"]]
+    assert len(endpoint.connections) == 2
 
 
 @pytest.mark.parametrize("base_url", ["localhost:11434", "ftp://host", "http://", "not a url"])

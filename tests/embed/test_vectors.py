@@ -92,6 +92,7 @@ def test_a_cosine_lies_between_minus_one_and_one(one: list[float], other: list[f
     value = cosine(left, right)
 
     assert -1 <= value <= 1
+    assert cosine(left, left) <= 1
     assert value == cosine(right, left)
     assert cosine(left, left) == pytest.approx(1, abs=1e-6)
 
