@@ -48,11 +48,14 @@ check: setup
 bench: setup
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
+# For every platform and Python at once; the image's lock is the part of it that serves.
 lock:
 	@command -v uv >/dev/null || { echo 'make lock needs uv (pip install uv)' >&2; exit 1; }
-	uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev \
-	    --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
-	    pyproject.toml --output-file requirements.lock
+	$(RESOLVE) --all-extras --group dev --output-file requirements.lock
+	$(RESOLVE) --all-extras --constraints requirements.lock --output-file docker/requirements.lock
+
+RESOLVE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+    --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml
 
 clean:
 	@tools/setup clean

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
+
+from mnemic.edge.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,3 +68,23 @@ def written(tmp_path: Path) -> Callable[[str, str], Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def parsed() -> Callable[[list[str]], dict[str, Any]]:
+    """Parses the arguments of `mnemic` as the command line does, and runs nothing.
+
+    Gives the command's parameters; raises what a wrong command, option or value raises.
+    """
+    program = get_command(app())
+
+    def parse(arguments: list[str]) -> dict[str, Any]:
+        command, name, context = program, "mnemic", None
+        while True:
+            context = command.make_context(name, list(arguments), parent=context)
+            rest = [*getattr(context, "_protected_args", []), *context.args]
+            if not rest or not hasattr(command, "resolve_command"):
+                return {"command": context.command_path, **context.params}
+            name, command, arguments = command.resolve_command(context, rest)
+
+    return parse

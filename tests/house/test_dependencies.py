@@ -1,0 +1,108 @@
+"""Each dependency has its reason, its place in the lock, and a licence we may ship with."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PERMISSIVE = re.compile(
+    r"\b(?:MIT|MIT-0|BSD|0BSD|Apache|ISC|PSF|Zlib|CC0|Python Software Foundation)\b", re.IGNORECASE
+)
+COPYLEFT = re.compile(r"\b(?:[AL]?GPL|MPL|EPL|CDDL|EUPL|SSPL|BUSL|Mozilla|GNU)", re.IGNORECASE)
+EXCEPTIONS = {
+    "hypothesis": "MPL-2.0; for development only",
+    "orjson": "MPL-2.0 for some files; copyleft ends at the file, and we change none",
+    "pathspec": "MPL-2.0; for development only (hatchling, mypy)",
+    "tqdm": "MPL-2.0 for some files; comes with tokenizers, and we change none",
+}
+# Locked for other platforms or other interpreters than most.
+ELSEWHERE = {"async-timeout", "colorama", "httpx2-jsfetch", "pywin32", "tzdata"}
+
+
+@pytest.fixture(scope="module")
+def locked(root: Path) -> dict[str, set[str]]:
+    """The versions of each locked package."""
+    versions: dict[str, set[str]] = {}
+    text = (root / "requirements.lock").read_text(encoding="utf-8")
+    for name, version in re.findall(r"^([\w.-]+)==([\w.]+)", text, re.MULTILINE):
+        versions.setdefault(name, set()).add(version)
+    return versions
+
+
+@pytest.fixture(scope="module")
+def required(project: dict[str, Any]) -> list[Requirement]:
+    """Everything that pyproject.toml asks for."""
+    groups = [
+        project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"].values(),
+        *project["dependency-groups"].values(),
+    ]
+    return [Requirement(text) for group in groups for text in group]
+
+
+def test_every_dependency_has_its_reason_beside_it(root: Path, required: list[Requirement]) -> None:
+    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+
+    reasons = dict(
+        re.findall(r'^[^#\n]*"([A-Za-z][\w.-]*)[^"\n]*"[\],]*\s+# (\S.*)$', text, re.MULTILINE)
+    )
+
+    missing = {one.name for one in required} - set(reasons)
+    assert missing == set()
+
+
+def test_the_lock_satisfies_what_is_asked_for(
+    required: list[Requirement], locked: dict[str, set[str]]
+) -> None:
+    unmet = [
+        str(one)
+        for one in required
+        if not (versions := locked.get(canonicalize_name(one.name), set()))
+        or not all(one.specifier.contains(version) for version in versions)
+    ]
+
+    assert unmet == []
+
+
+def test_every_locked_package_has_digests(root: Path) -> None:
+    text = (root / "requirements.lock").read_text(encoding="utf-8")
+
+    blocks = re.split(r"^(?=[\w.-]+==)", text, flags=re.MULTILINE)[1:]
+
+    assert len(blocks) > 50
+    assert [block for block in blocks if "--hash=sha256:" not in block] == []
+
+
+def licence(name: str) -> str:
+    """What the installed package says of its licence."""
+    told = distribution(name).metadata
+    stated = told.get("License-Expression") or (told.get("License") or "").partition("\n")[0]
+    classified = [
+        text.rpartition(" :: ")[2]
+        for text in told.get_all("Classifier", [])
+        if text.startswith("License ::")
+    ]
+    return " / ".join(filter(None, [stated, *classified]))
+
+
+def test_the_licence_of_every_locked_package_is_permissive(locked: dict[str, set[str]]) -> None:
+    licences = {}
+    for name in locked:
+        try:
+            licences[name] = licence(name)
+        except PackageNotFoundError:
+            assert name in ELSEWHERE, f"{name} is locked and not installed"
+
+    doubtful = {
+        name: text
+        for name, text in licences.items()
+        if COPYLEFT.search(text) or not PERMISSIVE.search(text)
+    }
+
+    assert doubtful.keys() == EXCEPTIONS.keys(), doubtful
