@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, Unpack
 from uuid import UUID
 
 from mnemic.errors import MnemicError
@@ -17,8 +17,10 @@ from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
 from mnemic.service.context import context
 from mnemic.service.forget import Forgotten, forget
+from mnemic.service.memory_input import MemoryOptions, parse_memory
 from mnemic.service.recall import parse_query, recall
-from mnemic.service.remember import parse_memory, remember, store_facts
+from mnemic.service.record_fact import record_facts
+from mnemic.service.remember import remember
 from mnemic.service.tools import Tools
 from mnemic.settings import MemorySettings
 from mnemic.tier.maintenance import Maintenance
@@ -92,29 +94,36 @@ class MemoryManager:
         return self._opened
 
     async def remember(
-        self, content: str, *, scope: Scope, memory_type: str = "semantic", **given: Any
+        self,
+        content: str,
+        *,
+        scope: Scope,
+        memory_type: str = "semantic",
+        **options: Unpack[MemoryOptions],
     ) -> Receipt:
         """The memory is committed in `scope`; the receipt says where and how safely.
 
         `memory_type` is "semantic" (statements; equal knowledge reinforces), "episodic" (what
         happened) or "procedural" (a name, then numbered or bulleted steps). Further keywords:
         `importance` (0 to 1), `outcome`, `occurred_at` (with a zone), `metadata`, `tags`,
-        `trust`, `source` and `idempotency_key`: the same key with the same content gives the first
-        receipt again, with another content it raises `Conflict`.
+        `trust`, `source`, `lift` (take back what was forgotten here) and `idempotency_key`: the
+        same key with the same content gives the first receipt again, with another content it
+        raises `Conflict`. Raises `Retracted` for what was forgotten here.
         """
-        memory = parse_memory(self._tools, content, memory_type, **given)
+        memory = parse_memory(self._tools, content, memory_type, **options)
         return await remember(self._tools, memory, scope=scope)
 
-    async def store_fact(self, fact: FactCreate, *, scope: Scope, **given: Any) -> Receipt:
+    async def store_fact(
+        self, fact: FactCreate, *, scope: Scope, **options: Unpack[MemoryOptions]
+    ) -> Receipt:
         """The statement is live in `scope`; an equal one is reinforced.
 
-        A new value of a single-valued predicate closes the old one. Takes `idempotency_key`.
+        A new value of a single-valued predicate closes the old one. Keywords as for `remember`.
         """
         content = fact.content or f"{fact.subject} {fact.predicate} {fact.object}"
-        memory = parse_memory(
-            self._tools, content, "semantic", trust=fact.trust, source=fact.source, **given
-        )
-        return await store_facts(self._tools, [fact], memory, scope=scope)
+        own: MemoryOptions = {"trust": fact.trust, "source": fact.source, **options}
+        memory = parse_memory(self._tools, content, "semantic", **own)
+        return await record_facts(self._tools, [fact], memory, scope=scope)
 
     async def recall(
         self,

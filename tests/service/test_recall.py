@@ -148,7 +148,7 @@ class Broken:
         self.signature = embedder.signature  # type: ignore[attr-defined]
 
     async def embed(self, texts: list[str]) -> list[Vector]:
-        raise EmbedderUnavailable
+        raise EmbedderUnavailable(count=len(texts))
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -25,12 +25,15 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeCreate:
-    """Something that happened, as the caller tells it; `importance_score` lies in [0, 1]."""
+    """Something that happened, as the caller tells it; `importance_score` lies in [0, 1].
+
+    Without an outcome it is read from the text; without an importance it is scored.
+    """
 
     task_description: str
     occurred_at: datetime
     task_type: str = "conversation"
-    outcome: Outcome = Outcome.SUCCESS
+    outcome: Outcome | None = None
     outcome_details: str | None = None
     actions: tuple[dict[str, Any], ...] = ()
     context_summary: str | None = None

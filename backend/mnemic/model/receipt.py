@@ -30,7 +30,8 @@ class VectorState(StrEnum):
 class Receipt:
     """An acknowledged write. `created` is false when it only repeated what was known.
 
-    `also` names what the same call wrote beside `id`.
+    `also` names what the same call wrote beside `id`. `refused` says that one item of a batch was
+    forgotten here before, and so was left out.
     """
 
     id: UUID
@@ -40,6 +41,7 @@ class Receipt:
     vector: VectorState
     created: bool = True
     also: tuple[UUID, ...] = ()
+    refused: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The receipt as JSON values."""
@@ -51,6 +53,7 @@ class Receipt:
             "vector": self.vector.value,
             "created": self.created,
             "also": [str(one) for one in self.also],
+            "refused": self.refused,
         }
 
     @classmethod
@@ -64,4 +67,5 @@ class Receipt:
             vector=VectorState(values["vector"]),
             created=values["created"],
             also=tuple(UUID(one) for one in values["also"]),
+            refused=values["refused"],
         )

@@ -32,6 +32,9 @@ async def forget(
 ) -> Forgotten:
     """The memories of exactly these ids are gone: all of them, or none.
 
+    What was forgotten is refused when it comes again (digests alone are kept for that), until a
+    caller asks for it with `lift=True`.
+
     Raises `NotFound` if one is not visible from `scope`, `Forbidden` if one stands in a wider
     scope (forget it from there), `InvalidInput` for an empty or overlong list.
     """
@@ -54,6 +57,8 @@ async def forget(
         counts: dict[str, int] = {}
         for noun in dict.fromkeys(kind for kind, _ in found.values()):
             chosen = [one for one in wanted if found[one][0] == noun]
+            marks = await unit.forgetting.marks(scope, noun, chosen)
+            await unit.tombstones.add(scope, marks, kind=noun, reason=reason, now=now)
             counts[noun] = await unit.forgetting.delete(scope, noun, chosen)
         for one in wanted:
             entry = AuditEntry(

@@ -18,7 +18,8 @@ from mnemic.model.scope import MemoryScope, Scope
 from mnemic.model.session import SessionState
 from mnemic.model.transcript import BadLine, Entry, SessionInfo, StatedFact, Utterance
 from mnemic.service.end_session import end_session
-from mnemic.service.remember import parse_memory, store_facts
+from mnemic.service.memory_input import parse_memory
+from mnemic.service.record_fact import facts_request, record_facts
 from mnemic.service.tools import Tools
 from mnemic.service.transcribe import append_turns
 from mnemic.store.turns import content_digest, external_digest
@@ -299,9 +300,9 @@ class _Run:
         before = await self._tools.transact(
             scope.tenant.id, lambda unit: unit.guards.request_of(scope, key), read_only=True
         )
-        if before == memory.request_digest:
+        if before == facts_request([fact], memory):
             return False
-        receipt = await store_facts(self._tools, [fact], memory, scope=scope)
+        receipt = await record_facts(self._tools, [fact], memory, scope=scope)
         return receipt.created
 
     def _place(self, project: str | None) -> Scope:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from uuid import uuid5
 
 from mnemic.errors import Conflict, InvalidInput
@@ -13,7 +13,7 @@ from mnemic.model.turn import TurnCreate, TurnId
 from mnemic.service.count_terms import count_terms_now
 from mnemic.service.parsing import checked_turn, session_scope
 from mnemic.service.tools import Tools
-from mnemic.store.turns import content_digest, external_digest, turn_text
+from mnemic.store.turns import content_digest, external_digest, turn_mark, turn_text
 from mnemic.store.unit import Unit
 
 __all__ = ["append_turns"]
@@ -24,7 +24,8 @@ _Batch = list[tuple[TurnId, TurnCreate]]
 async def append_turns(tools: Tools, turns: Sequence[TurnCreate], *, scope: Scope) -> list[Receipt]:
     """The turns stand in the session of `scope`, in order after what is there; one receipt each.
 
-    A turn whose `external_id` the session holds already is not added again (`created` is false).
+    A turn whose `external_id` the session holds already is not added again (`created` is false),
+    nor one that was forgotten here (`refused`).
     All of them are added, or none. A session that was not started is started. Raises
     `InvalidInput`, and `Conflict` if the session has ended and something new would be added, or if
     an `external_id` comes with another text.
@@ -38,40 +39,62 @@ async def append_turns(tools: Tools, turns: Sequence[TurnCreate], *, scope: Scop
     checked = [checked_turn(turn, limits) for turn in turns]
     if not checked:
         return []
-    known = await tools.transact(scope.tenant.id, lambda unit: _known(unit, scope, checked))
-    batch = _unknown(tools, scope, checked, known)
-    texts = [turn_text(turn.actor, turn.text, turn.caption) for _, turn in batch]
-    vectors = await tools.vectors(texts)
+    known, refused = await tools.transact(
+        scope.tenant.id, lambda unit: _standing(unit, scope, checked), read_only=True
+    )
+    batch = [
+        (identity, turn)
+        for identity, turn in _unknown(tools, scope, checked, known)
+        if _mark(scope, turn) not in refused
+    ]
+    vectors = await tools.vectors(
+        [turn_text(turn.actor, turn.text, turn.caption) for _, turn in batch]
+    )
     model = await tools.live_model() if vectors else None
     now = tools.now()
+    times = [turn.occurred_at for turn in checked]
 
     async def land(unit: Unit) -> set[TurnId]:
         await unit.scopes.ensure(scope)
-        times = [turn.occurred_at for turn in checked]
-        if batch:
-            await unit.sessions.start(scope, at=min(times), now=now)
+        await unit.sessions.start(scope, at=min(times), now=now)
         # Another writer may have added some of them since; the session's row is locked now.
-        present = await _known(unit, scope, [turn for _, turn in batch])
+        present, gone = await _standing(unit, scope, [turn for _, turn in batch])
         missing = [
             (identity, turn)
             for identity, turn in batch
-            if turn.external_id is None or external_digest(turn.external_id) not in present
+            if (turn.external_id is None or external_digest(turn.external_id) not in present)
+            and _mark(scope, turn) not in gone
         ]
-        if missing:
-            first = await unit.sessions.take_places(
-                scope, count=len(missing), first_at=min(times), last_at=max(times)
-            )
-            await unit.turns.add(scope, missing, first_seq=first, now=now)
-            added = {identity for identity, _ in missing}
-            if vectors and model:
-                await unit.vectors.put("turn", _of(batch, vectors, added), model=model.id)
-            return added
-        return set()
+        if not missing:
+            return set()
+        first = await unit.sessions.take_places(
+            scope, count=len(missing), first_at=min(times), last_at=max(times)
+        )
+        await unit.turns.add(scope, missing, first_seq=first, now=now)
+        added = {identity for identity, _ in missing}
+        if vectors and model:
+            await unit.vectors.put("turn", _of(batch, vectors, added), model=model.id)
+        return added
 
     added = await tools.transact(scope.tenant.id, land) if batch else set()
     await count_terms_now(tools, scope.tenant.id, written=len(added))
     state = VectorState.READY if vectors is not None else VectorState.PENDING
-    return _receipts(scope, checked, batch, added, state)
+    return [
+        _receipt(identity, state, created=identity in added, refused=mark in refused)
+        for identity, mark in _identified(scope, checked, batch, refused, added)
+    ]
+
+
+def _mark(scope: Scope, turn: TurnCreate) -> bytes:
+    return turn_mark(scope.id, turn)
+
+
+async def _standing(
+    unit: Unit, scope: Scope, turns: Sequence[TurnCreate]
+) -> tuple[dict[bytes, bytes], set[bytes]]:
+    """Which of the turns the session holds by their ids, and which were forgotten here."""
+    marks = [_mark(scope, turn) for turn in turns]
+    return await _known(unit, scope, turns), await unit.tombstones.refused(scope, marks)
 
 
 async def _known(unit: Unit, scope: Scope, turns: Sequence[TurnCreate]) -> dict[bytes, bytes]:
@@ -112,30 +135,37 @@ def _of(
     return [(identity, vector) for (identity, _), vector in pairs if identity in added]
 
 
-def _receipts(
+def _identified(
     scope: Scope,
     turns: Sequence[TurnCreate],
     batch: _Batch,
+    refused: set[bytes],
     added: set[TurnId],
-    state: VectorState,
-) -> list[Receipt]:
+) -> Iterator[tuple[TurnId, bytes]]:
+    """The id of each turn given, in order; of two with one id only the first counts as added."""
     fresh = iter([identity for identity, turn in batch if turn.external_id is None])
-    receipts = []
-    left = set(added)
+    named: set[TurnId] = set()
     for turn in turns:
-        identity = (
-            next(fresh) if turn.external_id is None else _external_turn_id(scope, turn.external_id)
-        )
-        created = identity in left
-        left.discard(identity)
-        receipts.append(
-            Receipt(
-                id=identity,
-                kind="turn",
-                version=1,
-                durability=Durability.COMMITTED,
-                vector=state if created else VectorState.NONE,
-                created=created,
-            )
-        )
-    return receipts
+        mark = _mark(scope, turn)
+        if turn.external_id is not None:
+            identity = _external_turn_id(scope, turn.external_id)
+        elif mark in refused:
+            identity = TurnId(uuid5(scope.id, f"forgotten;{mark.hex()}"))
+        else:
+            identity = next(fresh)
+        if identity in named:
+            added.discard(identity)
+        named.add(identity)
+        yield identity, mark
+
+
+def _receipt(identity: TurnId, state: VectorState, *, created: bool, refused: bool) -> Receipt:
+    return Receipt(
+        id=identity,
+        kind="turn",
+        version=1,
+        durability=Durability.COMMITTED,
+        vector=state if created else VectorState.NONE,
+        created=created,
+        refused=refused,
+    )

@@ -116,8 +116,8 @@ ADD_HISTORY = Statement("""
             :object_key, :content, :category, true, :confidence, :first_learned, :first_learned,
             CAST(:valid_from AS timestamptz),
             greatest(CAST(:valid_from AS timestamptz),
-                     coalesce(CAST(:valid_to AS timestamptz), CAST(:until AS timestamptz))), :metadata, :tags,
-            :trust, :source, :now, :now, :stems, :stem_count, :word_count,
+                     coalesce(CAST(:valid_to AS timestamptz), CAST(:until AS timestamptz))),
+            :metadata, :tags, :trust, :source, :now, :now, :stems, :stem_count, :word_count,
             CAST(CAST(:tsv AS text) AS tsvector), 'superseded',
             'a newer value of a single-valued predicate', :now, :superseded_by)
 """)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from mnemic.model.normalise import digest
 from mnemic.model.scope import Scope
 from mnemic.store.statement import Statement, statement_text
+from mnemic.store.tombstones import fact_mark, text_mark
 
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
@@ -56,6 +58,28 @@ VISIBLE = {
 }
 
 
+# What identifies a memory of each kind, so that it can be refused when it comes again.
+IDENTIFYING = {
+    "turn": Statement("""
+        SELECT t.session_id, coalesce(t.external_digest, t.content_digest) AS said
+          FROM mnemic.turns t
+         WHERE {tenant:t} AND t.scope_id = :scope AND t.id = ANY(CAST(:ids AS uuid[]))
+    """),
+    "episode": Statement("""
+        SELECT e.title, e.summary FROM mnemic.episodes e
+         WHERE {tenant:e} AND e.scope_id = :scope AND e.id = ANY(CAST(:ids AS uuid[]))
+    """),
+    "fact": Statement("""
+        SELECT f.subject, f.predicate, f.object FROM mnemic.facts f
+         WHERE {tenant:f} AND f.scope_id = :scope AND f.id = ANY(CAST(:ids AS uuid[]))
+    """),
+    "procedure": Statement("""
+        SELECT p.name, p.steps FROM mnemic.procedures p
+         WHERE {tenant:p} AND p.scope_id = :scope AND p.id = ANY(CAST(:ids AS uuid[]))
+    """),
+}
+
+
 class ForgettingStore:
     """Deletes. Never commits; the unit does."""
 
@@ -69,6 +93,20 @@ class ForgettingStore:
             rows = await self._unit.fetch(VISIBLE[noun], scopes=scope.visible_ids, ids=sorted(ids))
             found.update({row["id"]: (noun, row["scope_id"]) for row in rows})
         return found
+
+    async def marks(self, scope: Scope, noun: str, ids: Sequence[UUID]) -> list[bytes]:
+        """The digests under which these memories of exactly this scope are to be refused."""
+        rows = await self._unit.fetch(IDENTIFYING[noun], scope=scope.id, ids=list(ids))
+        if noun == "fact":
+            return [fact_mark(row["subject"], row["predicate"], row["object"]) for row in rows]
+        if noun == "turn":
+            return [digest(noun, str(row["session_id"]), row["said"].hex()) for row in rows]
+        if noun == "procedure":
+            return [
+                text_mark(noun, row["name"], *(step["action"] for step in row["steps"]))
+                for row in rows
+            ]
+        return [text_mark(noun, *row.values()) for row in rows]
 
     async def delete(self, scope: Scope, noun: str, ids: Sequence[UUID]) -> int:
         """The memories of exactly this scope are gone, vectors and evidence with them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from mnemic.store.wording import words_of
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["ProcedureStore", "procedure_text"]
+__all__ = ["ProcedureStore", "procedure_text", "steps_json"]
 
 # A live procedure of the same name gets its next version; equal steps change nothing.
 PUT = Statement("""
@@ -63,6 +63,11 @@ LIFT = Statement("""
 """)
 
 
+def steps_json(steps: Sequence[Step]) -> list[dict[str, str | None]]:
+    """The steps as they are kept."""
+    return [{"action": step.action, "expected": step.expected} for step in steps]
+
+
 def procedure_text(procedure: Procedure) -> str:
     """What is embedded and searched of a procedure."""
     trigger = f" when {procedure.trigger_pattern}" if procedure.trigger_pattern else ""
@@ -76,11 +81,13 @@ class ProcedureStore:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def put(self, scope: Scope, procedure: Procedure) -> tuple[ProcedureId, int, bool]:
+    async def put(
+        self, scope: Scope, procedure: Procedure, *, now: datetime
+    ) -> tuple[ProcedureId, int, bool]:
         """The procedure stands in `scope` under its name: id, version, whether it is new."""
         project = scope.ancestor(MemoryScope.PROJECT)
         agent_type = scope.ancestor(MemoryScope.AGENT_TYPE)
-        steps = [asdict(step) for step in procedure.steps]
+        steps = steps_json(procedure.steps)
         row = await self._unit.fetch_one(
             PUT,
             id=procedure.id,
@@ -98,7 +105,7 @@ class ProcedureStore:
             tags=list(procedure.tags),
             trust=int(procedure.trust),
             source=procedure.source,
-            now=procedure.recorded_at,
+            now=now,
             **wording_values(words_of(procedure_text(procedure))),
         )
         assert row is not None  # noqa: S101 - an upsert always returns its row
@@ -107,7 +114,7 @@ class ProcedureStore:
             procedure=row["id"],
             version=row["version"],
             steps=steps,
-            now=procedure.recorded_at,
+            now=now,
         )
         return ProcedureId(row["id"]), row["version"], row["created"]
 

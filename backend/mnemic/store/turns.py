@@ -18,7 +18,7 @@ from mnemic.store.wording import words_of
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["TurnStore", "actor_id", "content_digest", "external_digest", "turn_text"]
+__all__ = ["TurnStore", "actor_id", "content_digest", "external_digest", "turn_mark", "turn_text"]
 
 ADD = Statement("""
     INSERT INTO mnemic.turns (tenant_id, id, scope_id, session_id, seq, role, actor, actor_id, text,
@@ -70,6 +70,13 @@ def external_digest(external_id: str) -> bytes:
 def content_digest(turn: TurnCreate) -> bytes:
     """What a turn says, whoever names it how."""
     return digest(turn.actor, turn.text, turn.caption or "")
+
+
+def turn_mark(session: UUID, turn: TurnCreate) -> bytes:
+    """The digest under which a turn of a session is refused after it was forgotten."""
+    if turn.external_id is not None:
+        return digest("turn", str(session), external_digest(turn.external_id).hex())
+    return digest("turn", str(session), content_digest(turn).hex())
 
 
 def turn_text(actor: str, text: str, caption: str | None) -> str:

@@ -1,0 +1,114 @@
+"""What a caller gives with a memory, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+from mnemic.errors import InvalidInput
+from mnemic.model.episode import Outcome
+from mnemic.model.normalise import checked_time, checked_unit, clean_name, clean_text
+from mnemic.model.trust import Trust
+from mnemic.service.parsing import checked_key, checked_metadata, checked_outcome, checked_tags
+from mnemic.service.tools import Tools
+
+__all__ = ["MEMORY_TYPES", "Memory", "MemoryOptions", "WriteOptions", "parse_memory"]
+
+MEMORY_TYPES = ("semantic", "episodic", "procedural")
+SOURCE_CHARS_MAX = 200
+
+
+class WriteOptions(TypedDict, total=False):
+    """What every write takes.
+
+    The same `idempotency_key` with the same content has one effect and one answer. `lift` takes
+    back a value that was retracted or forgotten here; the lifting is audited.
+    """
+
+    idempotency_key: str | None
+    lift: bool
+
+
+class MemoryOptions(WriteOptions, total=False):
+    """What may be told of a memory beside its content; `importance` lies in [0, 1]."""
+
+    importance: float | None
+    outcome: Outcome | str | None
+    occurred_at: datetime | None
+    metadata: Mapping[str, Any] | None
+    tags: Sequence[str] | None
+    trust: Trust
+    source: str
+
+
+_OPTIONS = frozenset(MemoryOptions.__annotations__) | frozenset(WriteOptions.__annotations__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What is to be remembered, checked."""
+
+    content: str
+    memory_type: str
+    occurred_at: datetime
+    importance: float | None = None
+    outcome: Outcome | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    key: str | None = None
+    lift: bool = False
+    trust: Trust = Trust.USER
+    source: str = "caller"
+
+
+def parse_memory(
+    tools: Tools, content: str, memory_type: str, **given: Unpack[MemoryOptions]
+) -> Memory:
+    """The memory if it can be held.
+
+    Raises `InvalidInput` that names the field, `TypeError` for an option that does not exist.
+    """
+    if unknown := given.keys() - _OPTIONS:
+        message = f"unknown option {min(unknown)!r}; there are {', '.join(sorted(_OPTIONS))}"
+        raise TypeError(message)
+    if memory_type not in MEMORY_TYPES:
+        raise InvalidInput(
+            f"must be one of {', '.join(MEMORY_TYPES)}, not {memory_type!r}", field="memory_type"
+        )
+    limits = tools.settings.limits
+    occurred_at = given.get("occurred_at")
+    importance = given.get("importance")
+    return Memory(
+        content=clean_text(content, field="content", chars_max=limits.text_chars_max),
+        memory_type=memory_type,
+        occurred_at=tools.now()
+        if occurred_at is None
+        else checked_time(occurred_at, field="occurred_at"),
+        importance=None if importance is None else checked_unit(importance, field="importance"),
+        outcome=checked_outcome(given.get("outcome")),
+        metadata=checked_metadata(
+            {} if given.get("metadata") is None else given["metadata"], limits
+        ),
+        tags=checked_tags(given.get("tags") or (), limits),
+        key=checked_key(given.get("idempotency_key")),
+        lift=_checked_flag(given.get("lift", False)),
+        trust=_checked_trust(given.get("trust", Trust.USER)),
+        source=clean_name(
+            given.get("source", "caller"), field="source", chars_max=SOURCE_CHARS_MAX
+        ),
+    )
+
+
+def _checked_trust(value: object) -> Trust:
+    try:
+        return Trust(value)  # type: ignore[arg-type]
+    except ValueError:
+        raise InvalidInput(f"must be a Trust from 0 to 5, not {value!r}", field="trust") from None
+
+
+def _checked_flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"must be true or false, not {value!r}", field="lift")
+    return value

@@ -1,0 +1,117 @@
+"""Keep statements as facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID, uuid5
+
+from mnemic.model.embedding import Vector
+from mnemic.model.fact import Fact, FactCreate, FactId
+from mnemic.model.normalise import (
+    checked_time,
+    checked_unit,
+    clean_name,
+    clean_text,
+    comparison_key,
+    digest,
+)
+from mnemic.model.receipt import Receipt
+from mnemic.model.scope import Scope
+from mnemic.service.memory_input import Memory
+from mnemic.service.tools import Tools
+from mnemic.service.witness import Write, committed, land_once, request_digest
+from mnemic.store.fact_ledger import Evidence
+from mnemic.store.unit import Unit
+
+__all__ = ["facts_request", "record_facts"]
+
+PREDICATE_CHARS_MAX = 100
+
+
+async def record_facts(
+    tools: Tools, drafts: Sequence[FactCreate], memory: Memory, *, scope: Scope
+) -> Receipt:
+    """The statements stand in `scope`, all or none; the receipt names the first.
+
+    Raises `Retracted` if one of them was retracted here, unless `memory.lift`.
+    """
+    facts = [_fact(tools, draft, memory, scope) for draft in drafts]
+    vectors = await tools.vectors([fact.content for fact in facts])
+    model = await tools.live_model() if vectors else None
+    source_id = uuid5(scope.id, f"call;{memory.key}") if memory.key else tools.new_id()
+    evidence = [Evidence(kind="call", source_id=source_id, observed_at=memory.occurred_at)]
+
+    async def land(unit: Unit, now: datetime) -> Receipt:
+        ready: list[tuple[UUID, Vector]] = []
+        landings = []
+        for place, fact in enumerate(facts):
+            landing = await unit.ledger.put(scope, fact, evidence, now=now, lift=memory.lift)
+            landings.append(landing)
+            if landing.created and vectors:
+                ready.append((landing.id, vectors[place]))
+        if ready and model:
+            await unit.vectors.put("fact", ready, model=model.id)
+        first = landings[0]
+        return committed(
+            first.id,
+            "fact",
+            vectors=vectors,
+            version=first.version,
+            created=first.created,
+            also=tuple(landing.id for landing in landings[1:]),
+        )
+
+    write = Write(
+        operation="memory.remember",
+        request=facts_request(drafts, memory),
+        content_digest=digest(memory.content),
+        key=memory.key,
+    )
+    return await land_once(tools, write, land, scope=scope)
+
+
+def facts_request(drafts: Sequence[FactCreate], memory: Memory) -> bytes:
+    """What an idempotency key stands for when these statements are recorded under it."""
+    asked = [(draft.subject, draft.predicate, draft.object, draft.category) for draft in drafts]
+    return request_digest(
+        "fact", memory.content, asked, memory.metadata, memory.tags, memory.importance
+    )
+
+
+def _fact(tools: Tools, draft: FactCreate, memory: Memory, scope: Scope) -> Fact:
+    limits = tools.settings.limits
+    subject = clean_name(draft.subject, field="subject")
+    predicate = clean_name(draft.predicate, field="predicate", chars_max=PREDICATE_CHARS_MAX)
+    spoken = clean_text(draft.object, field="object", chars_max=limits.text_chars_max)
+    content = draft.content or f"{subject} {predicate.replace('_', ' ')} {spoken}"
+    metadata = {**draft.metadata, **memory.metadata}
+    if memory.importance is not None:
+        metadata.setdefault("importance", memory.importance)
+    return Fact(
+        id=FactId(tools.new_id()),
+        scope_id=scope.id,
+        subject=subject,
+        predicate=comparison_key(predicate),
+        object=spoken,
+        content=clean_text(content, field="content", chars_max=2 * limits.text_chars_max),
+        category=clean_name(draft.category or "general", field="category", chars_max=100),
+        confidence=checked_unit(draft.confidence, field="confidence"),
+        reinforcement_count=1,
+        first_learned=memory.occurred_at,
+        last_reinforced=memory.occurred_at,
+        valid_from=_time(draft.valid_from, "valid_from"),
+        valid_to=_time(draft.valid_to, "valid_to"),
+        recorded_at=memory.occurred_at,
+        retired_at=None,
+        status="live",
+        pinned=False,
+        trust=memory.trust,
+        source=memory.source,
+        metadata=metadata,
+        tags=tuple(dict.fromkeys((*draft.tags, *memory.tags))),
+    )
+
+
+def _time(value: datetime | None, field: str) -> datetime | None:
+    return None if value is None else checked_time(value, field=field)

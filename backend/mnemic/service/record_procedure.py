@@ -1,0 +1,158 @@
+"""Keep a way of doing something as a procedure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+import re2
+
+from mnemic.errors import InvalidInput
+from mnemic.model.normalise import clean_name, clean_text, digest
+from mnemic.model.procedure import Procedure, ProcedureCreate, ProcedureId, Step
+from mnemic.model.receipt import Receipt
+from mnemic.model.scope import Scope
+from mnemic.service.parsing import checked_metadata, checked_tags
+from mnemic.service.tools import Tools
+from mnemic.service.witness import (
+    Write,
+    committed,
+    land_once,
+    request_digest,
+    respect_tombstones,
+)
+from mnemic.store.procedures import procedure_text, steps_json
+from mnemic.store.tombstones import text_mark
+from mnemic.store.unit import Unit
+
+__all__ = ["checked_procedure", "checked_steps", "parse_steps", "record_procedure"]
+
+STEPS_MAX = 200
+STEP_CHARS_MAX = 10_000
+CONDITIONS_MAX = 100
+PATTERN_CHARS_MAX = 1_000
+PATTERN_MEMORY_MAX = 1 << 20
+_STEP = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)])\s+(?P<action>\S.*)$")
+
+
+def parse_steps(content: str) -> tuple[str, tuple[Step, ...]]:
+    """The name before a list, and the actions of its numbered or bulleted lines.
+
+    Raises `InvalidInput` that shows the form.
+    """
+    steps: list[Step] = []
+    heading: list[str] = []
+    for line in content.splitlines():
+        if match := _STEP.match(line):
+            steps.append(Step(action=match["action"].strip()))
+        elif not steps and line.strip():
+            heading.append(line.strip())
+    if not steps or not heading:
+        raise InvalidInput(
+            "a procedure is a name on the first line, then 1 to "
+            f"{STEPS_MAX} steps, each on a line of its own:\nDeploy the service\n"
+            "1. Run the tests\n2. Tag the release",
+            field="content",
+        )
+    return clean_name(" ".join(heading).rstrip(":"), field="content"), tuple(steps)
+
+
+def checked_steps(steps: tuple[Step, ...] | list[Step]) -> tuple[Step, ...]:
+    """The steps if they can be held, 1 to `STEPS_MAX`. Raises `InvalidInput`."""
+    if not 1 <= len(steps) <= STEPS_MAX:
+        raise InvalidInput(f"must be 1 to {STEPS_MAX}, not {len(steps)}", field="steps")
+    return tuple(
+        Step(
+            action=clean_text(step.action, field="steps.action", chars_max=STEP_CHARS_MAX),
+            expected=None
+            if step.expected is None
+            else clean_text(step.expected, field="steps.expected", chars_max=STEP_CHARS_MAX),
+        )
+        for step in steps
+    )
+
+
+def checked_pattern(pattern: str | None) -> str | None:
+    """A pattern that RE2 accepts: linear in the text, bounded in length and in memory."""
+    if pattern is None:
+        return None
+    text = clean_text(pattern, field="trigger_pattern", chars_max=PATTERN_CHARS_MAX)
+    options = re2.Options()
+    options.max_mem = PATTERN_MEMORY_MAX
+    options.log_errors = False
+    try:
+        re2.compile(text, options)
+    except re2.error as fault:
+        raise InvalidInput(
+            f"is not a pattern of RE2 syntax ({fault}); look-around and back-references are not "
+            "part of it",
+            field="trigger_pattern",
+        ) from None
+    return text
+
+
+def checked_procedure(tools: Tools, given: ProcedureCreate, scope: Scope) -> Procedure:
+    """The procedure if it can be held. Raises `InvalidInput` that names the field."""
+    limits = tools.settings.limits
+    return Procedure(
+        id=ProcedureId(tools.new_id()),
+        scope_id=scope.id,
+        name=clean_name(given.name, field="name"),
+        task_type=clean_name(given.task_type, field="task_type", chars_max=100),
+        trigger_pattern=checked_pattern(given.trigger_pattern),
+        steps=checked_steps(given.steps),
+        version=1,
+        preconditions=_conditions(given.preconditions, "preconditions"),
+        avoid_conditions=_conditions(given.avoid_conditions, "avoid_conditions"),
+        success_count=0,
+        failure_count=0,
+        last_used=None,
+        recorded_at=tools.now(),
+        trust=given.trust,
+        source=given.source,
+        metadata=checked_metadata(given.metadata, limits),
+        tags=checked_tags(given.tags, limits),
+    )
+
+
+def _conditions(values: Sequence[str], field: str) -> tuple[str, ...]:
+    if isinstance(values, str) or len(values) > CONDITIONS_MAX:
+        raise InvalidInput(f"must be a list of at most {CONDITIONS_MAX} texts", field=field)
+    return tuple(clean_text(one, field=field, chars_max=STEP_CHARS_MAX) for one in values)
+
+
+async def record_procedure(
+    tools: Tools, procedure: Procedure, *, scope: Scope, key: str | None = None, lift: bool = False
+) -> Receipt:
+    """The procedure, checked before, is live in `scope` under its name; a change is a version.
+
+    Raises `Retracted` if the same was forgotten here, unless `lift`.
+    """
+    vectors = await tools.vectors([procedure_text(procedure)])
+    model = await tools.live_model() if vectors else None
+    steps = steps_json(procedure.steps)
+
+    async def land(unit: Unit, now: datetime) -> Receipt:
+        mark = text_mark("procedure", procedure.name, *(step.action for step in procedure.steps))
+        await respect_tombstones(unit, scope, mark, now=now, lift=lift)
+        identity, version, created = await unit.procedures.put(scope, procedure, now=now)
+        if vectors and model:
+            await unit.vectors.put("procedure", [(identity, vectors[0])], model=model.id)
+        return committed(identity, "procedure", vectors=vectors, version=version, created=created)
+
+    write = Write(
+        operation="memory.remember",
+        request=request_digest(
+            "procedure",
+            procedure.name,
+            steps,
+            procedure.task_type,
+            procedure.trigger_pattern,
+            procedure.preconditions,
+            procedure.avoid_conditions,
+        ),
+        content_digest=digest(procedure_text(procedure)),
+        key=key,
+    )
+    return await land_once(tools, write, land, scope=scope)

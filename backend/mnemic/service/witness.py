@@ -1,0 +1,110 @@
+"""What every write does beside its effect: one answer a key, and one line in the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from mnemic.errors import Retracted
+from mnemic.model.embedding import Vector
+from mnemic.model.normalise import digest
+from mnemic.model.receipt import Durability, Receipt, VectorState
+from mnemic.model.scope import Scope
+from mnemic.service.tools import Tools
+from mnemic.store.guards import AuditEntry
+from mnemic.store.unit import Unit
+
+__all__ = ["Write", "committed", "land_once", "request_digest", "respect_tombstones"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A write as it is claimed and witnessed: which operation, of what, under which key."""
+
+    operation: str
+    request: bytes
+    content_digest: bytes | None = None
+    key: str | None = None
+    reason: str | None = None
+
+
+def request_digest(operation: str, *parts: Any) -> bytes:
+    """What an idempotency key stands for: the operation and all that was asked, not when."""
+    values = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS, default=str)
+    return digest(operation, values.decode())
+
+
+async def land_once(
+    tools: Tools,
+    write: Write,
+    work: Callable[[Unit, datetime], Awaitable[Receipt]],
+    *,
+    scope: Scope,
+) -> Receipt:
+    """`work` in one unit of `scope`, once for each idempotency key, with its audit row.
+
+    The same key with the same request gives the first answer again. Raises `Conflict` if the key
+    came with another request.
+    """
+    now = tools.now()
+
+    async def land(unit: Unit) -> Receipt:
+        await unit.scopes.ensure(scope)
+        if write.key is not None:
+            answer = await unit.guards.claim(
+                scope, write.key, operation=write.operation, request=write.request, now=now
+            )
+            if answer is not None:
+                return Receipt.from_json(answer)
+        receipt = await work(unit, now)
+        entry = AuditEntry(
+            id=tools.new_id(),
+            action=write.operation,
+            subject_kind=receipt.kind,
+            subject_id=receipt.id,
+            reason=write.reason,
+            content_digest=write.content_digest,
+        )
+        await unit.guards.audit(scope, entry, now=now)
+        if write.key is not None:
+            await unit.guards.answer(scope, write.key, receipt.to_json())
+        return receipt
+
+    return await tools.transact(scope.tenant.id, land)
+
+
+def committed(
+    identity: UUID,
+    kind: str,
+    *,
+    vectors: list[Vector] | None = None,
+    version: int = 1,
+    created: bool = True,
+    also: tuple[UUID, ...] = (),
+) -> Receipt:
+    """The receipt of a row that is committed when the unit ends; `vectors` are the new rows'."""
+    state = VectorState.READY if vectors else VectorState.PENDING
+    return Receipt(
+        id=identity,
+        kind=kind,
+        version=version,
+        durability=Durability.COMMITTED,
+        vector=state if created else VectorState.NONE,
+        created=created,
+        also=also,
+    )
+
+
+async def respect_tombstones(
+    unit: Unit, scope: Scope, mark: bytes, *, now: datetime, lift: bool
+) -> None:
+    """Raises `Retracted` if the value was forgotten in `scope` or above it, unless `lift`."""
+    if lift:
+        await unit.tombstones.lift(scope, [mark], now=now)
+    if await unit.tombstones.refused(scope, [mark]):
+        raise Retracted
