@@ -22,7 +22,6 @@ from mnemic.settings import EmbeddedSettings, MemorySettings
 from mnemic.store.readiness import refuse_unfit
 from mnemic.store.roles import APP_ROLE, OWNER_ROLE, init
 from mnemic.store.unit import Database
-from mnemic.store.upgrade import upgrade
 from mnemic.think import RulesThinker, Thinker
 
 __all__ = ["Servers", "Wiring", "embedded_settings", "resolve_servers"]
@@ -81,6 +80,9 @@ async def resolve_servers(settings: MemorySettings, *, migrate: bool = True) -> 
             database_url = started.postgres_url(APP_ROLE, EMBEDDED_DATABASE)
             owner_url = started.postgres_url(OWNER_ROLE, EMBEDDED_DATABASE)
             if migrate:
+                # Alembic takes longer to import than all the rest, and only this needs it.
+                from mnemic.store.upgrade import upgrade  # noqa: PLC0415
+
                 await init(started.postgres_url(), database=EMBEDDED_DATABASE)
                 await asyncio.to_thread(upgrade, owner_url)
     except BaseException:
