@@ -89,7 +89,9 @@ def init_database(
 @db.command("upgrade")
 def upgrade_database(
     *,
-    revision: Annotated[str, typer.Argument(help="The revision to stand at.")] = "head",
+    revision: Annotated[
+        str, typer.Argument(metavar="[REVISION]", help="The revision to stand at.")
+    ] = "head",
     as_json: JsonOption = False,
 ) -> None:
     """Bring the schema to this release's; nothing happens if it is there already."""
@@ -102,7 +104,9 @@ def upgrade_database(
 
 @db.command("downgrade")
 def downgrade_database(
-    revision: Annotated[str, typer.Argument(help="The older revision, or base.")],
+    revision: Annotated[
+        str, typer.Argument(metavar="REVISION", help="The older revision, or base.")
+    ],
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonOption = False,

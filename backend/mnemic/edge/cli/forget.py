@@ -20,7 +20,9 @@ __all__ = ["forget"]
 
 @scoped()
 def forget(
-    ids: Annotated[list[str], typer.Argument(help="The ids that `recall --why` shows.")],
+    ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="The ids that `recall --why` shows.")
+    ],
     *,
     reason: Annotated[str | None, typer.Option("--reason", help="Why, for the audit log.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["context", "recall", "show_recall"]
 
 TEXT_CHARS_MAX = 400
-QueryArgument = Annotated[str, typer.Argument(help="The question; - reads standard input.")]
+QueryArgument = Annotated[
+    str, typer.Argument(metavar="QUERY", help="The question; - reads standard input.")
+]
 
 
 @scoped()

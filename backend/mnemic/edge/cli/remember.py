@@ -20,7 +20,9 @@ __all__ = ["remember"]
 
 @scoped()
 def remember(
-    text: Annotated[str, typer.Argument(help="What to remember; - reads standard input.")],
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="What to remember; - reads standard input.")
+    ],
     *,
     memory_type: Annotated[
         MemoryType, typer.Option("--type", help="What kind of memory it is.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["sessions"]
 
 sessions = typer.Typer(no_args_is_help=True)
-NameArgument = Annotated[str, typer.Argument(help="The name of the session.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of the session.")]
 
 
 class Verdict(StrEnum):

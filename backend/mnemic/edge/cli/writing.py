@@ -76,7 +76,10 @@ def write_side(text: str, *, style: str | None = None) -> None:
 
 
 def _write(console: Console, text: str, style: str | None) -> None:
-    console.print(Text(printable(text), style=style or ""), soft_wrap=not console.is_terminal)
+    if console.is_terminal:
+        console.print(Text(printable(text), style=style or ""))
+    else:
+        console.file.write(f"{printable(text)}\n")
 
 
 def write_json(document: object) -> None:
