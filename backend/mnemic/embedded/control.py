@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mnemic.embedded.guard import STATE_FORMAT, release, try_lock
+from mnemic.embedded.locks import STATE_FORMAT, release, try_lock
 from mnemic.errors import ConfigurationError, ServerUnavailable
 
 POLL_SECONDS = 0.02

@@ -10,13 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mnemic.embedded import guard
 from mnemic.embedded.account import Account
 from mnemic.embedded.binaries import Binaries, Versions, find_binaries, read_versions
+from mnemic.embedded.boot import command
 from mnemic.embedded.control import POLL_SECONDS, guard_lives, read_state
 from mnemic.embedded.copies import copied
 from mnemic.embedded.failure import out_of_space, tail, unusable
-from mnemic.embedded.interpreter import script
 from mnemic.embedded.layout import Layout, lay_out
 from mnemic.embedded.plan import make_plan
 from mnemic.errors import ConfigurationError, ServerUnavailable
@@ -90,7 +89,7 @@ def _run_guard(folder: Path, plan: dict[str, Any]) -> None:
     try:
         # Returns at once: the guard forks, so that it is nobody's child whom it could surprise.
         subprocess.run(  # noqa: S603 - this interpreter, no shell
-            [*script(guard.__file__), str(folder)],
+            command("guard", str(folder)),
             input=json.dumps(plan).encode(),
             stdout=log,
             stderr=log,

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from mnemic.embedded import reach
 from mnemic.embedded.account import Account
+from mnemic.embedded.boot import command
 from mnemic.embedded.failure import DATA_DIR, RUN_AS, unusable
 from mnemic.embedded.folders import (
     PASSABLE,
@@ -32,8 +33,7 @@ from mnemic.embedded.folders import (
     make_folders,
     make_owned_folder,
 )
-from mnemic.embedded.guard import write_atomically
-from mnemic.embedded.interpreter import script
+from mnemic.embedded.locks import write_atomically
 from mnemic.errors import ConfigurationError
 
 STATE_ROOT = Path("/var/lib/mnemic")
@@ -193,7 +193,7 @@ def _can_enter(folder: Path, account: Account) -> bool:
         return os.access(folder, os.X_OK)
     groups = ",".join(map(str, account.groups))
     ran = subprocess.run(  # noqa: S603 - this interpreter, no shell
-        [*script(reach.__file__), str(account.uid), str(account.gid), groups, str(folder)],
+        command("reach", str(account.uid), str(account.gid), groups, str(folder)),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         cwd="/",

@@ -7,8 +7,8 @@ from typing import Any
 
 from mnemic.embedded.account import Account
 from mnemic.embedded.binaries import Binaries, Versions
-from mnemic.embedded.guard import STATE_FORMAT
 from mnemic.embedded.layout import Layout
+from mnemic.embedded.locks import STATE_FORMAT
 
 POSTGRES_SOCKET = ".s.PGSQL.5432"
 VALKEY_SOCKET = "valkey.sock"

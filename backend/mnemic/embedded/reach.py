@@ -1,4 +1,4 @@
-"""Run as a script by root: becomes a user for good, then tries to enter a folder.
+"""Run on its own by root: becomes a user for good, then tries to enter a folder.
 
 Arguments: user id, group id, further groups (comma-separated), folder. Exit status 0 when the
 folder can be entered, 3 when not. What stands in the way (modes, ACLs, mounts) is found by trying.
@@ -7,7 +7,6 @@ folder can be entered, 3 when not. What stands in the way (modes, ACLs, mounts) 
 from __future__ import annotations
 
 import os
-import sys
 
 CANNOT_ENTER = 3
 
@@ -22,7 +21,3 @@ def main(uid: str, gid: str, groups: str, folder: str) -> int:
     except OSError:
         return CANNOT_ENTER
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

@@ -26,9 +26,9 @@ from mnemic.embedded.control import (
     stops_now,
 )
 from mnemic.embedded.failure import server_failed, tail, unusable
-from mnemic.embedded.guard import release, try_lock
 from mnemic.embedded.launch import launch
 from mnemic.embedded.layout import home_of, open_folder, remove_home
+from mnemic.embedded.locks import release, try_lock
 from mnemic.embedded.plan import POSTGRES_SOCKET, VALKEY_SOCKET
 from mnemic.embedded.probe import postgres_answers, valkey_answers
 from mnemic.errors import ConfigurationError, ServerUnavailable
