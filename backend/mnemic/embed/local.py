@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 
 from mnemic.embed.minilm import SIGNATURE, MiniLM
-from mnemic.errors import EmbedderUnavailable
+from mnemic.errors import EmbedderUnavailable, MnemicError
 from mnemic.model.embedding import ModelSignature, Vector
 
 __all__ = ["LocalEmbedder"]
@@ -41,7 +41,9 @@ def _model(threads: int) -> MiniLM:
 def _vectors(texts: Sequence[str], threads: int) -> list[Vector]:
     try:
         return _model(threads).vectors(texts)
-    except (MemoryError, RuntimeError) as fault:
+    except MnemicError:
+        raise
+    except Exception as fault:  # noqa: BLE001 - onnxruntime's errors have no other common base
         raise EmbedderUnavailable(f"the offline model failed: {fault}") from fault
 
 

