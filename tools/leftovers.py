@@ -23,8 +23,9 @@ from pathlib import Path
 GRACE_SECONDS = 20.0  # servers that were told to stop are writing their last checkpoint
 POLL_SECONDS = 0.05
 _PR_SET_CHILD_SUBREAPER = 36
-# Where servers keep what does not fit below their data folder; each is one run's alone under CI.
+# Where servers keep what does not fit below their data folder; under CI, one run has them alone.
 _SHARED = ("/tmp/mnemic-*", "/var/lib/mnemic/*")  # noqa: S108 - looked at, never written
+_KEPT = {"binaries"}  # a copy of the servers' programs, made once for all data folders
 
 
 def run(command: list[str]) -> int:
@@ -54,7 +55,8 @@ def adopt_orphans() -> None:
 
 def shared() -> set[Path]:
     """What lies in the places that all runs share."""
-    return {path for pattern in _SHARED for path in Path("/").glob(pattern.lstrip("/"))}
+    found = (path for pattern in _SHARED for path in Path("/").glob(pattern.lstrip("/")))
+    return {path for path in found if path.name not in _KEPT}
 
 
 def wait_for(child: subprocess.Popen[bytes]) -> int:

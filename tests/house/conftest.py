@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
+import tempfile
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from typer.main import get_command
 
 from mnemic.edge.main import app
+from mnemic.embedded.layout import remove_home
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,6 +71,20 @@ def written(tmp_path: Path) -> Callable[[str, str], Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A folder that every user may pass through: root's servers run as another user.
+
+    Data folders are called `data`; they and the rest are gone afterwards.
+    """
+    made = Path(tempfile.mkdtemp(prefix="mnemic-test-"))
+    made.chmod(0o755)
+    yield made
+    for data in made.rglob("data"):
+        remove_home(data)
+    shutil.rmtree(made)
 
 
 @pytest.fixture(scope="session")
