@@ -43,7 +43,7 @@ def _vectors(texts: Sequence[str], threads: int) -> list[Vector]:
         return _model(threads).vectors(texts)
     except MnemicError:
         raise
-    except Exception as fault:  # noqa: BLE001 - onnxruntime's errors have no other common base
+    except Exception as fault:  # onnxruntime's errors have no other base
         raise EmbedderUnavailable(f"the offline model failed: {fault}") from fault
 
 
