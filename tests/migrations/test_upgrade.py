@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -104,6 +106,17 @@ async def _snapshot(url: str) -> str:
         " FROM mnemic.predicates",
     )
     return f"{schema}\n{rows}"
+
+
+async def _run_at_once(program: str, *arguments: str) -> list[bytes]:
+    """What two processes that run the program at the same time say on standard error."""
+    running = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, *arguments, stderr=asyncio.subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+    return [(await process.communicate())[1] for process in running]
 
 
 async def _executed(url: str, script: str) -> None:
@@ -257,17 +270,9 @@ async def test_a_missing_wall_is_found(database: Any) -> None:
 
 
 async def test_two_upgraders_in_two_processes_both_succeed(empty_database: Any) -> None:
-    running = [
-        await asyncio.create_subprocess_exec(
-            sys.executable, "-c", UPGRADER, empty_database.owner_url, stderr=asyncio.subprocess.PIPE
-        )
-        for _ in range(2)
-    ]
-
-    faults = [(await process.communicate())[1] for process in running]
+    faults = await _run_at_once(UPGRADER, empty_database.owner_url)
 
     assert faults == [b"", b""]
-    assert [process.returncode for process in running] == [0, 0]
     assert current(empty_database.owner_url).is_head
     assert check(empty_database.owner_url).ok
 
@@ -374,6 +379,91 @@ def test_a_revision_that_there_is_not_is_refused(template: str, servers: Any) ->
         upgrade(url, "0815")
     with pytest.raises(InvalidInput, match="0815"):
         sql("base", "0815")
+
+
+async def test_a_revision_that_lies_the_other_way_is_refused(database: Any) -> None:
+    with pytest.raises(InvalidInput, match="0001 lies the other way"):
+        upgrade(database.owner_url, "0001")
+    downgrade(database.owner_url, "0005")
+    with pytest.raises(InvalidInput, match="the database is at 0005; head lies the other way"):
+        downgrade(database.owner_url, "head")
+
+    assert downgrade(database.owner_url, "0005").current == "0005"
+
+
+async def test_a_half_migrated_database_is_not_served(database: Any) -> None:
+    downgrade(database.owner_url, "0005")
+
+    with pytest.raises(SchemaMismatch, match="mnemic db upgrade"):
+        current(database.app_url)
+
+
+async def test_a_database_at_two_revisions_is_refused(database: Any) -> None:
+    await _executed(
+        database.owner_url, "INSERT INTO mnemic.alembic_version (version_num) VALUES ('0003')"
+    )
+
+    with pytest.raises(SchemaMismatch, match="at 2 revisions at once"):
+        upgrade(database.owner_url)
+
+
+async def test_an_upgrade_that_waits_too_long_for_another_says_so(
+    empty_database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrating, "LOCK_WAIT_SECONDS_MAX", 0.3)
+    other = await asyncpg.connect(empty_database.owner_url)
+    await other.execute("SELECT pg_advisory_lock($1)", migrating._LOCK)
+
+    with pytest.raises(StoreUnavailable, match="another upgrade of this database is running"):
+        await asyncio.to_thread(upgrade, empty_database.owner_url)
+
+    await other.close()
+    monkeypatch.undo()
+    assert upgrade(empty_database.owner_url).is_head
+
+
+LATER = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "9000"
+down_revision = "{head}"
+branch_labels = None
+depends_on = None
+
+
+def upgrade():
+    op.add_column("turns", sa.Column("mood", sa.Text), schema="mnemic")
+    with op.get_context().autocommit_block():
+        op.create_index(
+            "turns_mood_idx", "turns", ["tenant_id", "mood"], schema="mnemic",
+            postgresql_concurrently=True,
+        )
+"""
+LATER_UPGRADER = """
+import sys
+from pathlib import Path
+from mnemic.store import upgrade as moving
+moving._migrations = lambda: Path(sys.argv[2])
+assert moving.upgrade(sys.argv[1]).current == "9000"
+"""
+
+
+async def test_a_later_step_may_commit_on_the_way_and_two_upgraders_still_do_not_meet(
+    database: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "migrations"
+    shutil.copytree(moving._migrations(), folder)
+    later = LATER.format(head=moving.head())
+    (folder / "versions" / "9000_later.py").write_text(later, encoding="utf-8")
+
+    faults = await _run_at_once(LATER_UPGRADER, database.owner_url, str(folder))
+
+    assert faults == [b"", b""]
+    assert await _asked(
+        database.admin_url,
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = 'mnemic.turns_mood_idx'::regclass",
+    )
 
 
 async def test_the_driver_url_of_sqlalchemy_is_taken_as_well(database: Any) -> None:

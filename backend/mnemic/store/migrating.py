@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache, partial
@@ -15,7 +16,7 @@ from pydantic import SecretStr
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
-from mnemic.errors import ConfigurationError, SchemaMismatch
+from mnemic.errors import ConfigurationError, SchemaMismatch, StoreUnavailable
 from mnemic.schema import SCHEMA
 from mnemic.store.connecting import connected, open_connection
 from mnemic.store.roles import OWNER_ROLE, SERVER_VERSION_MIN, VECTOR_VERSION_MIN
@@ -26,12 +27,15 @@ __all__ = [
     "connection_for",
     "is_ours",
     "refuse_unknown",
+    "required",
     "without_force",
 ]
 
 OWNER_SETTING = "MEM_DATABASE_OWNER_URL"
 
 _LOCK = 0x6D6E656D_6D696772
+LOCK_WAIT_SECONDS_MAX = 600.0
+_LOCK_POLL_SECONDS = 0.1
 LOCK_TIMEOUT_MS = 5_000
 STATEMENT_TIMEOUT_MS = 600_000
 
@@ -73,8 +77,7 @@ async def connection_for(
     commits. Raises `ConfigurationError` or `SchemaMismatch`, with the remedy, if the database is
     not fit, and `StoreUnavailable` if it cannot be reached.
     """
-    if url is None:
-        raise ConfigurationError(f"set {OWNER_SETTING} to a URL that logs in as {OWNER_ROLE}")
+    url = required(url)
     engine = create_async_engine(
         "postgresql+asyncpg://",
         async_creator=partial(_prepared, url, reads_only=reads_only),
@@ -87,17 +90,44 @@ async def connection_for(
         await engine.dispose()
 
 
+def required(url: str | SecretStr | None) -> str | SecretStr:
+    """The URL; raises `ConfigurationError` that names its setting if there is none."""
+    if url is None:
+        raise ConfigurationError(f"set {OWNER_SETTING} to a URL that logs in as {OWNER_ROLE}")
+    return url
+
+
 @asynccontextmanager
 async def _alone(url: str | SecretStr, *, reads_only: bool) -> AsyncIterator[None]:
+    """No other upgrade of the database runs meanwhile; this one asks until it is its turn.
+
+    The connection holds no snapshot, neither while it waits nor while it keeps the lock, for an
+    index that is built concurrently waits for every older snapshot, and each would wait for the
+    other. A lock statement that blocks has one, and so has the answer of a statement with
+    parameters, until the next statement.
+    """
     if reads_only:
         yield
         return
     async with connected(url, setting=OWNER_SETTING) as guard, guard.transaction():
         await guard.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        await guard.execute("SET LOCAL lock_timeout = 0")
-        await guard.execute(f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}")
-        await guard.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+        try:
+            async with asyncio.timeout(LOCK_WAIT_SECONDS_MAX):
+                await _lock(guard)
+        except TimeoutError as fault:
+            raise StoreUnavailable(
+                "another upgrade of this database is running; try again when it is done"
+            ) from fault
         yield
+
+
+async def _lock(guard: asyncpg.Connection) -> None:
+    while True:
+        is_ours = await guard.fetchval("SELECT pg_try_advisory_xact_lock($1)", _LOCK)
+        await guard.execute("SELECT")  # a simple statement: the answer's snapshot is let go
+        if is_ours:
+            return
+        await asyncio.sleep(_LOCK_POLL_SECONDS)
 
 
 async def _prepared(url: str | SecretStr, *, reads_only: bool) -> asyncpg.Connection:
@@ -160,7 +190,13 @@ async def _become_owner(connection: asyncpg.Connection, role: str) -> None:
 def refuse_unknown(heads: Iterable[str], script: ScriptDirectory) -> None:
     """Raises `SchemaMismatch` if the database stands at a revision that this release lacks."""
     known = {revision.revision for revision in script.walk_revisions()}
-    unknown = sorted(set(heads) - known)
+    stands = sorted(heads)
+    if len(stands) > 1:
+        raise SchemaMismatch(
+            f"the database is at {len(stands)} revisions at once ({', '.join(stands)}); "
+            "restore it from a backup"
+        )
+    unknown = [head for head in stands if head not in known]
     if not unknown:
         return
     newest = max(known)

@@ -17,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
+import asyncpg
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
@@ -31,7 +32,8 @@ from mnemic.errors import InvalidInput, MnemicError, SchemaMismatch, StoreUnavai
 from mnemic.schema import SCHEMA, metadata
 from mnemic.store.catalogue import violations
 from mnemic.store.connecting import connected
-from mnemic.store.migrating import OWNER_SETTING, refuse_unknown
+from mnemic.store.faults import translated
+from mnemic.store.migrating import OWNER_SETTING, refuse_unknown, required
 
 __all__ = ["Check", "Revision", "Step", "check", "current", "downgrade", "sql", "upgrade"]
 
@@ -91,7 +93,7 @@ def upgrade(
     `SchemaMismatch` if it is newer than this release or somebody else's, and `StoreUnavailable` if
     it cannot be reached or is too busy; then nothing was changed.
     """
-    return _move(command.upgrade, url, revision, progress)
+    return _move(command.upgrade, 1, url, revision, progress)
 
 
 def downgrade(
@@ -101,7 +103,7 @@ def downgrade(
     progress: Callable[[Step], None] | None = None,
 ) -> Revision:
     """The database stands at the older `revision`; what later ones added is lost. As `upgrade`."""
-    return _move(command.downgrade, url, revision, progress)
+    return _move(command.downgrade, -1, url, revision, progress)
 
 
 def current(url: str | SecretStr, *, setting: str = OWNER_SETTING) -> Revision:
@@ -123,7 +125,7 @@ def check(url: str | SecretStr | None) -> Check:
         script = ScriptDirectory.from_config(config)
         with EnvironmentContext(config, script, fn=compare, dont_mutate=True):
             script.run_env()
-        broken, stands = asyncio.run(_walls(url or ""))
+        broken, stands = asyncio.run(_walls(required(url)))
         return Check(stands, tuple(map(_shown, found)), tuple(broken))
 
     return _in_thread(work)
@@ -154,17 +156,25 @@ def head() -> str:
 
 def _move(
     move: Callable[[Config, str], None],
+    direction: int,
     url: str | SecretStr | None,
     revision: str,
     progress: Callable[[Step], None] | None,
 ) -> Revision:
     def work() -> Revision:
-        config = _config(url)
+        given = required(url)
+        config = _config(given)
         script = ScriptDirectory.from_config(config)
-        _position(script, revision)
+        target = _position(script, revision)
+        stands = asyncio.run(_current(given, OWNER_SETTING))
+        if direction * (target - _position(script, stands.current or "base")) < 0:
+            raise InvalidInput(
+                f"the database is at {stands.current or 'base'}; {revision} lies the other way",
+                field="revision",
+            )
         config.attributes["report"] = _reporter(script, revision, progress)
         move(config, revision)
-        return asyncio.run(_current(url or "", OWNER_SETTING))
+        return asyncio.run(_current(given, OWNER_SETTING))
 
     return _in_thread(work)
 
@@ -199,12 +209,19 @@ async def _walls(url: str | SecretStr) -> tuple[list[str], Revision]:
 
 
 async def revision_of(connection: Any) -> Revision:
-    """Where the connection's database stands, whatever its role may read."""
+    """Where the connection's database stands.
+
+    Raises `SchemaMismatch` if it is newer than this release, somebody else's, or only half there,
+    so that the role may not even ask.
+    """
     script = _script()
-    heads = []
-    if await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", f"{SCHEMA}.alembic_version"):
+    try:
         rows = await connection.fetch(f"SELECT version_num FROM {SCHEMA}.alembic_version")
-        heads = [row["version_num"] for row in rows]
+    except asyncpg.UndefinedTableError:
+        rows = []
+    except asyncpg.InsufficientPrivilegeError as fault:
+        raise SchemaMismatch from fault
+    heads = [row["version_num"] for row in rows]
     refuse_unknown(heads, script)
     ordered = _ordered(script)
     stands = ordered.index(heads[0]) + 1 if heads else 0
@@ -261,6 +278,8 @@ def _in_thread(work: Callable[[], T]) -> T:
             raise _translated(fault) from fault
         except CommandError as fault:
             raise SchemaMismatch(f"the migrations cannot run: {fault}") from fault
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as fault:
+            raise translated(fault) or fault from fault
 
 
 def _translated(fault: DBAPIError) -> MnemicError:
