@@ -83,6 +83,8 @@ def test_a_question_full_of_dates_gives_a_bounded_list() -> None:
         (DateMention(2024, 3, 5), datetime(2024, 3, 5, tzinfo=UTC), 1.5),
         (DateMention(2024, 3, 5), datetime(2024, 3, 6, tzinfo=UTC), 1.0),
         (DateMention(2024, 3), datetime(2024, 4, 1, tzinfo=UTC), 0.5),
+        (DateMention(2024, 3), datetime(2024, 5, 1, tzinfo=UTC), 0.0),
+        (DateMention(None, 3), datetime(2024, 5, 1, tzinfo=UTC), 0.0),
         (DateMention(2024, 3), datetime(2024, 2, 1, tzinfo=UTC), 0.0),
         (DateMention(2024, 3), datetime(2023, 3, 1, tzinfo=UTC), 0.0),
         (DateMention(2023, 12), datetime(2024, 1, 1, tzinfo=UTC), 0.5),

@@ -285,6 +285,7 @@ def test_the_rarest_words_are_matched_within_the_budget() -> None:
     )
 
     assert matched == ("absent", "rare", "some")
+    assert match_stems(("rare", "some"), frequencies, documents_max=42) == ("rare",)
 
 
 def test_a_question_of_common_words_still_matches_with_one() -> None:

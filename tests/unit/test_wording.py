@@ -57,6 +57,8 @@ def test_the_flags_of_a_text_are_noted() -> None:
         ("straße", "STRASSE"),
         ("ﬁnding", "find"),
         ("zero\u200bwidth", "zerowidth"),
+        ("cafe\u200b\u0301", "café"),
+        ("и\u200b\u0306", "й"),
         ("Caroline's", "caroline"),
         ("Caroline\u2019s", "caroline"),
         ("file_name", "file name"),
@@ -86,6 +88,7 @@ def test_two_spellings_of_one_word_are_one(one: str, other: str) -> None:
         ("ชาเขียว", ("ชา", "าเ", "เข", "ขี", "ีย", "ยว")),
         ("GRACE_v2 costs 100%", ("grace", "v2", "cost", "100")),
         ("don't won't isn't", ()),
+        ("ещё всё", ()),
         ("?!… 😊", ()),
         ("", ()),
     ],
@@ -156,6 +159,13 @@ def test_an_everyday_word_is_a_name_only_where_it_is_written_as_one(
     question = query_of(text, actors=("Will", "May"), terms_max=9)
 
     assert question.named == named
+
+
+def test_a_longer_name_may_begin_with_an_everyday_word() -> None:
+    question = query_of("when will will smith call?", actors=("Will Smith",), terms_max=9)
+
+    assert question.embed_text == "when will they call?"
+    assert question.named == ("Will Smith",)
 
 
 def test_a_name_that_is_a_month_gives_no_date() -> None:

@@ -48,8 +48,7 @@ class Token(NamedTuple):
 def normal_form(text: str) -> str:
     """NFKC without invisible characters and with one kind of apostrophe; case is kept."""
     if not text.isascii():
-        composed = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-        text = unicodedata.normalize("NFKC", composed)
+        text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
     return text.translate(_APOSTROPHES)
 
 
