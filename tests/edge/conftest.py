@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -70,6 +71,7 @@ class InProcess:
 
     def __init__(self, environment: dict[str, str], patch: pytest.MonkeyPatch) -> None:
         self.environment = environment
+        self.tracebacks_expected = False
         self._patch = patch
 
     def __call__(self, *arguments: str, stdin: str | bytes = b"", **changed: str) -> Ended:
@@ -86,15 +88,15 @@ class InProcess:
             patch.setattr(sys, "stdout", io.TextIOWrapper(out, "utf-8", write_through=True))
             patch.setattr(sys, "stderr", io.TextIOWrapper(err, "utf-8", write_through=True))
             code = run_app(app(), arguments)
-            ended = _ended(code, out.getvalue(), err.getvalue())
+            ended = _ended(code, out.getvalue(), err.getvalue(), traced=self.tracebacks_expected)
         root.handlers[:] = handlers
         root.setLevel(level)
         structlog.reset_defaults()
         return ended
 
 
-def _ended(code: int, out: bytes, err: bytes) -> Ended:
-    assert b"Traceback" not in err, err.decode()
+def _ended(code: int, out: bytes, err: bytes, *, traced: bool = False) -> Ended:
+    assert traced or b"Traceback" not in err, err.decode()
     return Ended(code, out.decode(), err.decode())
 
 
@@ -139,6 +141,18 @@ def mnemic(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> InPr
 def installed(environment: dict[str, str], tmp_path: Path) -> Installed:
     """The installed command on a migrated database."""
     return Installed(environment, tmp_path)
+
+
+@pytest.fixture
+async def loop() -> asyncio.AbstractEventLoop:
+    """The loop on which the fixtures of this run live."""
+    return asyncio.get_running_loop()
+
+
+@pytest.fixture
+def run_now(loop: asyncio.AbstractEventLoop) -> Callable[[Coroutine[Any, Any, Any]], Any]:
+    """Runs a coroutine on that loop, between two steps of a test that is none."""
+    return loop.run_until_complete
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -28,6 +29,7 @@ FAILED = 1
 INVALID = 2
 INTERRUPTED = 130
 READER_GONE = 141
+OUTPUT_LOST = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 EXIT_CODES: dict[type[MnemicError], int] = {
     InvalidInput: INVALID,
@@ -74,8 +76,10 @@ def run_app(app: typer.Typer, arguments: Sequence[str]) -> int:
 def _invoke(app: typer.Typer, arguments: Sequence[str], run: Run) -> int:
     try:
         ended = app(args=list(arguments), prog_name="mnemic", standalone_mode=False, obj=run)
-    except BrokenPipeError:
-        raise
+    except OSError as fault:
+        if fault.errno in OUTPUT_LOST:
+            raise
+        return _report_any(fault, run)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except SystemExit as leaving:

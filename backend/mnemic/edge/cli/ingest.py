@@ -6,6 +6,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,6 +30,7 @@ __all__ = ["command_name", "ingest", "run_ingest"]
 
 BAD_LINES_SHOWN_MAX = 20
 HINTS_MAX = 3
+NAME_CHARS_MAX = 40
 
 
 class FormatName(StrEnum):
@@ -103,7 +105,7 @@ async def run_ingest(
 
     entries = (entry for entry in file.entries() if not isinstance(entry, BadLine))
     steps = survey.steps - (len(survey.sessions) if keep_open else 0)
-    with counting(f"Ingesting {file.label}", steps) as advance:
+    with counting(f"Ingesting {clipped(Path(file.label).name, NAME_CHARS_MAX)}", steps) as advance:
         return await memory.transcripts.ingest(
             entries,
             scope=scope,
@@ -187,7 +189,7 @@ def _show_report(job: _Job, report: IngestReport) -> None:
     for session in report.sessions:
         state = clipped(session.title, 100) if session.title else "(active)"
         turns = session.turns_added + session.turns_known
-        write_line(f"  {clipped(session.name, 40)}  {turns} turns  {state}")
+        write_line(f"  {clipped(session.name, NAME_CHARS_MAX)}  {turns} turns  {state}")
         if session.turns_left_out:
             write_side(
                 f"{job.file.label}: session {session.name} has ended, so {session.turns_left_out} "

@@ -66,7 +66,7 @@ def side_console() -> Console:
 
 
 def write_line(text: str = "", *, style: str | None = None) -> None:
-    """A line of the result; on a terminal it is wrapped and may be coloured, else left as it is."""
+    """A line of the result; on a terminal it may be coloured."""
     _write(result_console(), text, style)
 
 
@@ -77,7 +77,8 @@ def write_side(text: str, *, style: str | None = None) -> None:
 
 def _write(console: Console, text: str, style: str | None) -> None:
     if console.is_terminal:
-        console.print(Text(printable(text), style=style or ""))
+        # The terminal wraps by itself, and then a path or a command can be copied whole.
+        console.print(Text(printable(text), style=style or ""), soft_wrap=True)
     else:
         console.file.write(f"{printable(text)}\n")
 
