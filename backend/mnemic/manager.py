@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
@@ -23,8 +22,10 @@ from mnemic.service.record_fact import record_facts
 from mnemic.service.remember import remember
 from mnemic.service.tools import Tools
 from mnemic.settings import MemorySettings
+from mnemic.tier.grants import Grants
 from mnemic.tier.maintenance import Maintenance
 from mnemic.tier.sessions import Sessions
+from mnemic.tier.tiers import Tiers
 from mnemic.tier.transcripts import Transcripts
 from mnemic.wiring import Wiring, embedded_settings
 
@@ -163,17 +164,26 @@ class MemoryManager:
         """
         return await forget(self._tools, ids, scope=scope, reason=reason)
 
-    @cached_property
+    def at(self, scope: Scope) -> Tiers:
+        """The tiers of one scope: `episodic`, `semantic`, `procedural`."""
+        return Tiers(self._tools, scope)
+
+    @property
+    def grants(self) -> Grants:
+        """Who may write above his own scope."""
+        return Grants(self._tools)
+
+    @property
     def sessions(self) -> Sessions:
         """Start, append, pause, resume, end."""
         return Sessions(self._tools)
 
-    @cached_property
+    @property
     def transcripts(self) -> Transcripts:
         """Ingest conversations that were held elsewhere."""
         return Transcripts(self._tools)
 
-    @cached_property
+    @property
     def maintenance(self) -> Maintenance:
         """What the worker runs."""
         return Maintenance(self._tools)

@@ -144,6 +144,8 @@ class Wiring:
                 new_id=self._new_id,
             )
             await tools.live_model()
+            # The model is loaded now rather than in the first recall.
+            await tools.vectors(["warm"])
         except BaseException:
             await stack.aclose()
             raise

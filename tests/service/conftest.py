@@ -1,4 +1,4 @@
-"""One database for all verbs; each test works in tenants of its own."""
+"""The front door on real servers: one database for all, each test in tenants of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from array import array
 from uuid import uuid4
 
+import asyncpg
 import pytest
 
 from mnemic import EmbedderUnavailable, Forbidden, InvalidInput, MemoryManager, NotFound, Scope
@@ -277,3 +279,55 @@ async def test_every_kind_can_be_forgotten(memory: MemoryManager, scope: Scope) 
 
     assert forgotten.counts == {"turn": 6, "episode": 1, "fact": 1, "procedure": 1}
     assert (await memory.recall("rota", scope=scope, floor=0.0)).searched == 0
+
+
+class Picky:
+    """An embedder that refuses one text, and every batch that holds it."""
+
+    def __init__(self, inner: object, refused: str) -> None:
+        self.inner = inner
+        self.signature = inner.signature  # type: ignore[attr-defined]
+        self.refused = refused
+
+    async def embed(self, texts: list[str]) -> list[Vector]:
+        if any(self.refused in text for text in texts):
+            raise EmbedderUnavailable(count=len(texts))
+        found: list[Vector] = await self.inner.embed(texts)  # type: ignore[attr-defined]
+        return found
+
+    async def close(self) -> None:
+        """The model stays open for others."""
+
+
+async def test_a_text_that_the_model_refuses_holds_up_no_other(
+    settings: MemorySettings, embedder: object, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    async with MemoryManager(Wiring(settings, embedder=Broken(embedder))) as degraded:
+        for text in ("The poison is here.", "The rota is weekly.", "The vault is shut."):
+            await degraded.remember(text, scope=scope)
+
+    async with MemoryManager(Wiring(settings, embedder=Picky(embedder, "poison"))) as picky:
+        report = await picky.maintenance.embed_missing()
+
+    waiting = "SELECT content FROM mnemic.facts WHERE tenant_id = $1 AND needs_vector"
+    rows = await seen.fetch(waiting, scope.tenant.id)
+    assert [row["content"] for row in rows] == ["The poison is here."]
+    assert report.failed == 1
+
+
+class Misshapen(Picky):
+    """An embedder whose vectors cannot be kept."""
+
+    async def embed(self, texts: list[str]) -> list[Vector]:
+        return [array("f", [0.0] * 384) for _ in texts]
+
+
+async def test_a_vector_that_cannot_be_kept_is_none(
+    settings: MemorySettings, embedder: object, scope: Scope
+) -> None:
+    wiring = Wiring(settings, clock=TickingClock(), embedder=Misshapen(embedder, ""))
+
+    async with MemoryManager(wiring) as memory:
+        receipt = await memory.remember("The rota is weekly.", scope=scope)
+
+    assert receipt.vector.value == "pending"

@@ -57,6 +57,9 @@ class Fact:
     retired_at: datetime | None
     status: str
     pinned: bool
+    status_reason: str | None = None
+    verified_at: datetime | None = None
+    verification: str | None = None
     trust: Trust
     source: str
     metadata: dict[str, Any] = field(default_factory=dict)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 import structlog
 
-from mnemic.errors import Conflict, MnemicError, NotFound, Unavailable
+from mnemic.errors import Conflict, EmbedderUnavailable, MnemicError, NotFound, Unavailable
+from mnemic.model.embedding import Vector
 from mnemic.model.scope import MemoryScope, Scope, Tenant, TenantId, TenantKind
 from mnemic.service.count_terms import count_terms
 from mnemic.service.end_session import end_session
 from mnemic.service.tools import Tools
 from mnemic.store.unit import Unit
+from mnemic.store.vectors import PendingText
 
 __all__ = ["MaintenanceReport", "count_due_terms", "embed_missing", "end_idle_sessions"]
 
@@ -99,15 +102,19 @@ async def _end_idle_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:
 async def _embed_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:
     batch = tools.settings.maintenance.batch_max
     done = 0
+    refused: set[UUID] = set()
     for _ in range(BATCHES_MAX):
+        skipped = frozenset(refused)
         pending = await tools.transact(
-            tenant, lambda unit: unit.vectors.missing(limit=batch), read_only=True
+            tenant,
+            lambda unit, skip=skipped: unit.vectors.missing(limit=batch, skip=skip),  # type: ignore[misc]
+            read_only=True,
         )
         if not pending:
             break
-        vectors = await tools.embedder.embed([one.text for one in pending])
+        pairs = await _embedded(tools, pending)
+        refused.update(one.id for one in pending if one.id not in {kept.id for kept, _ in pairs})
         model = await tools.live_model()
-        pairs = list(zip(pending, vectors, strict=True))
 
         async def land(unit: Unit) -> None:
             for kind in dict.fromkeys(one.kind for one, _ in pairs):  # noqa: B023 - run at once
@@ -118,10 +125,36 @@ async def _embed_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:
                 )
 
         await tools.transact(tenant, land)
-        done += len(pending)
+        done += len(pairs)
         if len(pending) < batch:
             break
-    return done, 0
+    return done, len(refused)
+
+
+async def _embedded(tools: Tools, pending: list[PendingText]) -> list[tuple[PendingText, Vector]]:
+    """The texts that the model takes; one that it refuses alone does not hold up its batch.
+
+    Raises `EmbedderUnavailable` if it takes none.
+    """
+    try:
+        vectors = await tools.embed([one.text for one in pending])
+    except EmbedderUnavailable:
+        if len(pending) == 1:
+            raise
+    else:
+        return list(zip(pending, vectors, strict=True))
+    pairs: list[tuple[PendingText, Vector]] = []
+    fault: EmbedderUnavailable | None = None
+    for one in pending:
+        try:
+            pairs.append((one, (await tools.embed([one.text]))[0]))
+        except EmbedderUnavailable as refusal:
+            fault = refusal
+            if not pairs and one is not pending[0]:
+                raise
+    if fault is not None:
+        log.warning("text_not_embedded", texts=len(pending) - len(pairs), reason=str(fault))
+    return pairs
 
 
 async def _count_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:

@@ -20,6 +20,7 @@ __all__ = [
     "checked_limit",
     "checked_metadata",
     "checked_outcome",
+    "checked_query",
     "checked_tags",
     "checked_turn",
     "session_scope",
@@ -59,6 +60,11 @@ def checked_limit(value: int | None, *, default: int, largest: int) -> tuple[int
     if value < 1:
         raise InvalidInput(f"must be at least 1, not {value}", field="limit")
     return min(value, largest), value > largest
+
+
+def checked_query(value: str, limits: LimitSettings) -> str:
+    """A question that can be asked: text of at most `limits.query_chars_max` characters."""
+    return clean_text(value, field="query", chars_max=limits.query_chars_max)
 
 
 def checked_key(value: str | None) -> str | None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from mnemic.errors import InvalidInput
 from mnemic.model.embedding import CosineScale, Vector
-from mnemic.model.normalise import checked_unit, clean_text
+from mnemic.model.normalise import checked_unit
 from mnemic.model.ranking import (
     about_other_actor,
     above_floor,
@@ -22,7 +22,7 @@ from mnemic.model.ranking import (
 from mnemic.model.ranking_values import Candidate, QueryWords, Scored
 from mnemic.model.recall import KINDS_BY_TYPE, Hit, MemoryItem, Recall, RecallQuery, kinds_of
 from mnemic.model.scope import Scope
-from mnemic.service.parsing import checked_limit
+from mnemic.service.parsing import checked_limit, checked_query
 from mnemic.service.tools import Tools
 from mnemic.store.embedding_models import RegisteredModel
 from mnemic.store.retrieval import CandidateQuery, Found
@@ -54,7 +54,7 @@ def parse_query(
         raise InvalidInput(
             f"must be among {', '.join(KINDS_BY_TYPE)}, not {unknown[0]!r}", field="memory_types"
         )
-    question = clean_text(text, field="query", chars_max=tools.settings.limits.query_chars_max)
+    question = checked_query(text, tools.settings.limits)
     query = RecallQuery(
         text=question,
         limit=effective,

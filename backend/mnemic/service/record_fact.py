@@ -30,23 +30,30 @@ PREDICATE_CHARS_MAX = 100
 
 
 async def record_facts(
-    tools: Tools, drafts: Sequence[FactCreate], memory: Memory, *, scope: Scope
+    tools: Tools,
+    drafts: Sequence[FactCreate],
+    memory: Memory,
+    *,
+    scope: Scope,
+    evidence: Evidence | None = None,
 ) -> Receipt:
     """The statements stand in `scope`, all or none; the receipt names the first.
 
-    Raises `Retracted` if one of them was retracted here, unless `memory.lift`.
+    Their evidence is this call, or the source that is given. Raises `Retracted` if one of them was
+    retracted here, unless `memory.lift`.
     """
     facts = [_fact(tools, draft, memory, scope) for draft in drafts]
     vectors = await tools.vectors([fact.content for fact in facts])
     model = await tools.live_model() if vectors else None
     source_id = uuid5(scope.id, f"call;{memory.key}") if memory.key else tools.new_id()
-    evidence = [Evidence(kind="call", source_id=source_id, observed_at=memory.occurred_at)]
+    call = Evidence(kind="call", source_id=source_id, observed_at=memory.occurred_at)
+    sources = [evidence or call]
 
     async def land(unit: Unit, now: datetime) -> Receipt:
         ready: list[tuple[UUID, Vector]] = []
         landings = []
         for place, fact in enumerate(facts):
-            landing = await unit.ledger.put(scope, fact, evidence, now=now, lift=memory.lift)
+            landing = await unit.ledger.put(scope, fact, sources, now=now, lift=memory.lift)
             landings.append(landing)
             if landing.created and vectors:
                 ready.append((landing.id, vectors[place]))

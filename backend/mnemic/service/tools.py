@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 
 from mnemic.errors import EmbedderUnavailable, EmbeddingMismatch
-from mnemic.model.embedding import Embedder, Vector
+from mnemic.model.embedding import Embedder, Vector, checked_vector
 from mnemic.model.scope import TenantId
 from mnemic.settings import MemorySettings
 from mnemic.store.embedding_models import RegisteredModel
@@ -77,12 +77,23 @@ class Tools:
             self._live_model = live
         return self._live_model
 
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One unit vector a text, checked whichever embedder it comes from.
+
+        Raises `EmbedderUnavailable` for a wrong number of vectors, or one that is misshapen.
+        """
+        made = await self.embedder.embed(texts)
+        if len(made) != len(texts):
+            raise EmbedderUnavailable(expected=len(texts), got=len(made))
+        dimensions = self.embedder.signature.dimensions
+        return [checked_vector(one, dimensions=dimensions) for one in made]
+
     async def vectors(self, texts: Sequence[str]) -> list[Vector] | None:
         """One vector a text, or nothing when the embedder is down: rows are kept without."""
         if not texts:
             return []
         try:
-            return await self.embedder.embed(texts)
+            return await self.embed(texts)
         except EmbedderUnavailable as fault:
             log.warning("embedding_unavailable", texts=len(texts), reason=str(fault))
             return None

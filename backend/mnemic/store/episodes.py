@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -42,6 +43,22 @@ BY_IDS = Statement("""
      WHERE {owned:e} AND e.id = ANY(CAST(:ids AS uuid[]))
 """)
 
+# One statement for every way of browsing; what is not asked for is null.
+BROWSE = Statement("""
+    SELECT e.* FROM mnemic.episodes e
+     WHERE {owned:e} AND e.archived_at IS NULL
+       AND (CAST(:since AS timestamptz) IS NULL OR e.occurred_at >= :since)
+       AND (CAST(:outcome AS text) IS NULL OR e.outcome = CAST(:outcome AS mnemic.outcome))
+       AND (CAST(:task_type AS text) IS NULL OR e.task_type = :task_type)
+     ORDER BY e.occurred_at DESC, e.id DESC
+     LIMIT :limit
+""")
+
+SET_IMPORTANCE = Statement("""
+    UPDATE mnemic.episodes e SET importance_score = :score, updated_at = :now
+     WHERE {tenant:e} AND e.id = :id
+""")
+
 LIFT = Statement("""
     UPDATE mnemic.episodes e SET scope_id = :parent, stats_counted = false
      WHERE {tenant:e} AND e.scope_id = :session
@@ -69,6 +86,30 @@ class EpisodeStore:
         """The episodes among `ids` that are visible from `scope`, in no order."""
         rows = await self._unit.fetch(BY_IDS, scopes=scope.visible_ids, ids=list(ids))
         return [episode_of(row) for row in rows]
+
+    async def browse(
+        self,
+        scope: Scope,
+        *,
+        limit: int,
+        since: datetime | None = None,
+        outcome: Outcome | None = None,
+        task_type: str | None = None,
+    ) -> list[Episode]:
+        """Episodes visible from `scope`, the newest first, of the outcome and type asked for."""
+        rows = await self._unit.fetch(
+            BROWSE,
+            scopes=scope.visible_ids,
+            limit=limit,
+            since=since,
+            outcome=outcome.value if outcome else None,
+            task_type=task_type,
+        )
+        return [episode_of(row) for row in rows]
+
+    async def set_importance(self, episode: Episode, score: float, *, now: datetime) -> None:
+        """The episode, whose own row was read in this unit, has this importance."""
+        await self._unit.execute(SET_IMPORTANCE, id=episode.id, score=score, now=now)
 
     async def lift(self, scope: Scope, *, parent: Scope) -> int:
         """The episodes of a session's scope stand in its parent's; how many there were."""

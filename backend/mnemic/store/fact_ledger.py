@@ -122,6 +122,19 @@ ADD_HISTORY = Statement("""
             'a newer value of a single-valued predicate', :now, :superseded_by)
 """)
 
+HAS_EVIDENCE = Statement("""
+    SELECT 1 FROM mnemic.fact_evidence v
+     WHERE {tenant:v} AND v.fact_id = :fact
+       AND CASE v.source_kind
+             WHEN 'episode' THEN EXISTS (SELECT FROM mnemic.episodes e
+                                          WHERE {tenant:e} AND e.id = v.source_id)
+             WHEN 'turn' THEN EXISTS (SELECT FROM mnemic.turns t
+                                       WHERE {tenant:t} AND t.id = v.source_id)
+             ELSE true
+           END
+     LIMIT 1
+""")
+
 OF_SCOPE = Statement("""
     SELECT f.* FROM mnemic.facts f
      WHERE {tenant:f} AND f.scope_id = :scope AND f.status = 'live' ORDER BY f.recorded_at, f.id
@@ -177,8 +190,7 @@ class FactLedger:
         """
         await self._respect_tombstones(scope, fact, now=now, lift=lift)
         keys = _keys(scope, fact)
-        registered = await self._unit.fetch_one(IS_SINGLE, predicate=fact.predicate)
-        single = registered is not None and registered["cardinality"] == "single"
+        single = await self.is_single(fact.predicate)
         closed: tuple[UUID, ...] = ()
         if single:
             await self._unit.fetch(WAIT_FOR_TURN, **keys)
@@ -195,6 +207,16 @@ class FactLedger:
         if closed:
             await self._unit.execute(LINK_CLOSED, id=fact.id, closed=list(closed))
         return FactLanding(id=fact.id, created=True, version=1, superseded=closed)
+
+    async def is_single(self, predicate: str) -> bool:
+        """Whether the predicate holds one value at a time; no scope, since it is nobody's."""
+        registered = await self._unit.fetch_one(IS_SINGLE, predicate=predicate)
+        return registered is not None and registered["cardinality"] == "single"
+
+    async def has_live_evidence(self, fact: UUID) -> bool:
+        """Whether a source of the fact, whose row is held, still exists; calls always do."""
+        row = await self._unit.fetch_one(HAS_EVIDENCE, fact=fact)
+        return row is not None
 
     async def _respect_tombstones(
         self, scope: Scope, fact: Fact, *, now: datetime, lift: bool

@@ -21,7 +21,8 @@ REINFORCEMENT = 0.1
 
 BY_IDS = Statement("""
     SELECT f.* FROM mnemic.facts f
-     WHERE {owned:f} AND f.id = ANY(CAST(:ids AS uuid[])) AND f.status = 'live'
+     WHERE {owned:f} AND f.id = ANY(CAST(:ids AS uuid[]))
+       AND (f.status = 'live' OR NOT CAST(:live_only AS boolean))
 """)
 
 BEST = Statement("""
@@ -29,6 +30,25 @@ BEST = Statement("""
      WHERE {owned:f} AND f.status = 'live' AND f.archived_at IS NULL
      ORDER BY f.confidence * ln(1 + f.reinforcement_count) DESC, f.id
      LIMIT :limit
+""")
+
+BY_ENTITY = Statement("""
+    SELECT f.* FROM mnemic.facts f
+     WHERE {owned:f} AND f.status = 'live' AND f.archived_at IS NULL
+       AND (f.subject_key = ANY(CAST(:names AS text[]))
+            OR f.object_key = ANY(CAST(:names AS text[])))
+     ORDER BY f.confidence DESC, f.last_reinforced DESC, f.id
+     LIMIT :limit
+""")
+
+LOCK = Statement("""
+    SELECT f.* FROM mnemic.facts f
+     WHERE {owned:f} AND f.id = ANY(CAST(:ids AS uuid[])) ORDER BY f.id FOR UPDATE
+""")
+
+SET_VERIFICATION = Statement("""
+    UPDATE mnemic.facts f SET verified_at = :now, verification = :verification, updated_at = :now
+     WHERE {tenant:f} AND f.id = :id
 """)
 
 RETIRE = Statement("""
@@ -45,15 +65,35 @@ class FactStore:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def by_ids(self, scope: Scope, ids: Sequence[UUID]) -> list[Fact]:
-        """The live facts among `ids` that are visible from `scope`, in no order."""
-        rows = await self._unit.fetch(BY_IDS, scopes=scope.visible_ids, ids=list(ids))
+    async def by_ids(
+        self, scope: Scope, ids: Sequence[UUID], *, live_only: bool = True
+    ) -> list[Fact]:
+        """The facts among `ids` that are visible from `scope`, in no order."""
+        rows = await self._unit.fetch(
+            BY_IDS, scopes=scope.visible_ids, ids=list(ids), live_only=live_only
+        )
         return [fact_of(row) for row in rows]
 
     async def best(self, scope: Scope, *, limit: int) -> list[Fact]:
         """The most confident and most reinforced facts visible from `scope`."""
         rows = await self._unit.fetch(BEST, scopes=scope.visible_ids, limit=limit)
         return [fact_of(row) for row in rows]
+
+    async def by_entity(self, scope: Scope, names: Sequence[str], *, limit: int) -> list[Fact]:
+        """Live facts whose subject or object is one of `names` (comparison keys), surest first."""
+        rows = await self._unit.fetch(
+            BY_ENTITY, scopes=scope.visible_ids, names=list(names), limit=limit
+        )
+        return [fact_of(row) for row in rows]
+
+    async def lock(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, Fact]:
+        """The facts among `ids` that are visible from `scope`, live or not, held for the unit."""
+        rows = await self._unit.fetch(LOCK, scopes=scope.visible_ids, ids=list(ids))
+        return {row["id"]: fact_of(row) for row in rows}
+
+    async def set_verification(self, fact: Fact, verification: str, *, now: datetime) -> None:
+        """What was found when the fact, whose row is held, was checked against its evidence."""
+        await self._unit.execute(SET_VERIFICATION, id=fact.id, verification=verification, now=now)
 
     async def retire(
         self,
@@ -97,7 +137,10 @@ def fact_of(row: Any) -> Fact:
         recorded_at=row["recorded_at"],
         retired_at=row["retired_at"],
         status=row["status"],
+        status_reason=row["status_reason"],
         pinned=row["pinned"],
+        verified_at=row["verified_at"],
+        verification=row["verification"],
         trust=Trust(row["trust"]),
         source=row["source"],
         metadata=row["metadata"],

@@ -53,6 +53,49 @@ BY_IDS = Statement("""
      WHERE {owned:p} AND p.id = ANY(CAST(:ids AS uuid[])) AND p.status = 'live'
 """)
 
+OF_TASK = Statement("""
+    SELECT p.* FROM mnemic.procedures p
+     WHERE {owned:p} AND p.status = 'live' AND p.archived_at IS NULL AND p.task_type = :task_type
+     ORDER BY p.id LIMIT :limit
+""")
+
+TRIGGERED = Statement("""
+    SELECT p.* FROM mnemic.procedures p
+     WHERE {owned:p} AND p.status = 'live' AND p.archived_at IS NULL
+       AND p.trigger_pattern IS NOT NULL
+     ORDER BY p.id LIMIT :limit
+""")
+
+LOCK = Statement("""
+    SELECT p.* FROM mnemic.procedures p
+     WHERE {owned:p} AND p.id = :id AND p.status = 'live' FOR UPDATE
+""")
+
+ADD_OUTCOME = Statement("""
+    INSERT INTO mnemic.procedure_outcomes (tenant_id, id, procedure_id, version, success,
+                                           session_id, note, occurred_at, recorded_at)
+    VALUES (:tenant, :id, :procedure, :version, :success, :session, :note, :now, :now)
+    ON CONFLICT (tenant_id, id) DO NOTHING
+""")
+
+# The counts follow from the ledger, in the transaction of each of its rows.
+COUNT_OUTCOME = Statement("""
+    UPDATE mnemic.procedures p
+       SET success_count = p.success_count + CASE WHEN CAST(:success AS boolean) THEN 1 ELSE 0 END,
+           failure_count = p.failure_count + CASE WHEN CAST(:success AS boolean) THEN 0 ELSE 1 END,
+           last_used = greatest(p.last_used, :now)
+     WHERE {tenant:p} AND p.id = :procedure
+""")
+
+SET_STEPS = Statement("""
+    UPDATE mnemic.procedures p
+       SET steps = :steps, version = p.version + 1, updated_at = :now, stems = :stems,
+           stem_count = :stem_count, word_count = :word_count,
+           tsv = CAST(CAST(:tsv AS text) AS tsvector), needs_vector = true
+     WHERE {tenant:p} AND p.id = :id
+    RETURNING p.version
+""")
+
 # A session's procedure moves up unless the parent has a live one of its name.
 LIFT = Statement("""
     UPDATE mnemic.procedures p SET scope_id = :parent, stats_counted = false
@@ -122,6 +165,64 @@ class ProcedureStore:
         """The live procedures among `ids` that are visible from `scope`, in no order."""
         rows = await self._unit.fetch(BY_IDS, scopes=scope.visible_ids, ids=list(ids))
         return [procedure_of(row) for row in rows]
+
+    async def of_task(self, scope: Scope, task_type: str, *, limit: int) -> list[Procedure]:
+        """Live procedures of a task type that are visible from `scope`."""
+        rows = await self._unit.fetch(
+            OF_TASK, scopes=scope.visible_ids, task_type=task_type, limit=limit
+        )
+        return [procedure_of(row) for row in rows]
+
+    async def triggered(self, scope: Scope, *, limit: int) -> list[Procedure]:
+        """Live procedures with a trigger pattern that are visible from `scope`."""
+        rows = await self._unit.fetch(TRIGGERED, scopes=scope.visible_ids, limit=limit)
+        return [procedure_of(row) for row in rows]
+
+    async def lock(self, scope: Scope, identity: UUID) -> Procedure | None:
+        """The live procedure, if it is visible from `scope`; held for the unit."""
+        row = await self._unit.fetch_one(LOCK, scopes=scope.visible_ids, id=identity)
+        return procedure_of(row) if row is not None else None
+
+    async def add_outcome(
+        self,
+        procedure: Procedure,
+        outcome: UUID,
+        *,
+        success: bool,
+        session: UUID | None,
+        note: str | None,
+        now: datetime,
+    ) -> bool:
+        """The outcome is in the ledger of the procedure, whose row is held; false if it was."""
+        values = {"procedure": procedure.id, "success": success, "now": now}
+        added = await self._unit.execute(
+            ADD_OUTCOME,
+            id=outcome,
+            version=procedure.version,
+            session=session,
+            note=note,
+            **values,
+        )
+        if added:
+            await self._unit.execute(COUNT_OUTCOME, **values)
+        return added == 1
+
+    async def set_steps(self, procedure: Procedure, *, now: datetime) -> int:
+        """The procedure, whose row is held, has its new steps under the next version."""
+        steps = steps_json(procedure.steps)
+        row = await self._unit.fetch_one(
+            SET_STEPS,
+            id=procedure.id,
+            steps=steps,
+            now=now,
+            **wording_values(words_of(procedure_text(procedure))),
+        )
+        assert row is not None  # noqa: S101 - the row is held
+        version: int = row["version"]
+        await self._unit.execute(
+            ADD_VERSION, procedure=procedure.id, version=version, steps=steps, now=now
+        )
+        return version
 
     async def lift(self, scope: Scope, *, parent: Scope) -> int:
         """The procedures of a session's scope stand in its parent's; how many moved."""

@@ -24,11 +24,13 @@ from mnemic.errors import ConfigurationError, OutcomeUnknown, StoreUnavailable
 from mnemic.model.scope import TenantId
 from mnemic.settings import DatabaseSettings
 from mnemic.store.embedding_models import EmbeddingModelStore
+from mnemic.store.entities import EntityStore
 from mnemic.store.episodes import EpisodeStore
 from mnemic.store.fact_ledger import FactLedger
 from mnemic.store.facts import FactStore
 from mnemic.store.faults import LOST, is_retryable, translated
 from mnemic.store.forgetting import ForgettingStore
+from mnemic.store.grants import GrantStore
 from mnemic.store.guards import GuardStore
 from mnemic.store.jobs import JobStore
 from mnemic.store.procedures import ProcedureStore
@@ -110,6 +112,16 @@ class Unit:
     def ledger(self) -> FactLedger:
         """How statements become facts."""
         return FactLedger(self)
+
+    @cached_property
+    def entities(self) -> EntityStore:
+        """Names and their aliases."""
+        return EntityStore(self)
+
+    @cached_property
+    def grants(self) -> GrantStore:
+        """Rights to write above one's own scope."""
+        return GrantStore(self)
 
     @cached_property
     def tombstones(self) -> TombstoneStore:

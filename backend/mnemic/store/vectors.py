@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -52,7 +52,8 @@ DONE = {
 
 MISSING = {
     noun: Statement(f"""
-        SELECT m.* FROM mnemic.{noun}s m WHERE {{tenant:m}} AND m.needs_vector
+        SELECT m.* FROM mnemic.{noun}s m
+         WHERE {{tenant:m}} AND m.needs_vector AND m.id <> ALL(CAST(:skip AS uuid[]))
          ORDER BY m.recorded_at, m.id LIMIT :limit
     """)
     for noun in KINDS
@@ -94,15 +95,17 @@ class VectorStore:
         )
         await self._unit.execute(DONE[kind], ids=[one for one, _ in vectors])
 
-    async def missing(self, *, limit: int) -> list[PendingText]:
-        """Memories of the tenant without a vector, oldest first within a kind.
+    async def missing(self, *, limit: int, skip: Collection[UUID] = ()) -> list[PendingText]:
+        """Memories of the tenant without a vector, oldest first within a kind; none of `skip`.
 
         One of the store methods without a scope: maintenance asks for the whole tenant.
         """
         found: list[PendingText] = []
         for kind in KINDS:
             if len(found) < limit:
-                rows = await self._unit.fetch(MISSING[kind], limit=limit - len(found))
+                rows = await self._unit.fetch(
+                    MISSING[kind], limit=limit - len(found), skip=list(skip)
+                )
                 found += [
                     PendingText(kind=kind, id=row["id"], text=_text(kind, row)) for row in rows
                 ]

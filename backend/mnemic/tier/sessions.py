@@ -45,9 +45,7 @@ class Sessions:
         """The session is active again. Raises `NotFound`, `Conflict` if it has ended."""
         return await resume_session(self._tools, scope=scope)
 
-    async def end(
-        self, *, scope: Scope, outcome: Outcome | str | None = None
-    ) -> Receipt | None:
+    async def end(self, *, scope: Scope, outcome: Outcome | str | None = None) -> Receipt | None:
         """The session is over and one episode stands in the scope above it: its receipt.
 
         What the session held moves up with it. Nothing is returned for a session in which nothing

@@ -1,0 +1,275 @@
+"""What is done with facts beside recording them: confirm, retract, compare, check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID, uuid5
+
+from mnemic.errors import Conflict, InvalidInput, NotFound, Retracted
+from mnemic.model.episode import Episode
+from mnemic.model.fact import Fact, FactCreate
+from mnemic.model.normalise import clean_name, clean_text, comparison_key
+from mnemic.model.receipt import Receipt
+from mnemic.model.scope import Scope
+from mnemic.service.memory_input import parse_memory
+from mnemic.service.parsing import checked_key
+from mnemic.service.record_fact import record_facts
+from mnemic.service.rights import require_write
+from mnemic.service.tools import Tools
+from mnemic.service.witness import Write, committed, land_once, request_digest
+from mnemic.store.fact_ledger import Evidence
+from mnemic.store.tombstones import fact_mark
+from mnemic.store.unit import Unit
+
+__all__ = [
+    "add_alias",
+    "deprecate_fact",
+    "extract_facts",
+    "facts_of_entity",
+    "get_facts",
+    "reinforce_fact",
+    "resolve_conflict",
+    "verify_fact",
+]
+
+REASON_CHARS_MAX = 1_000
+CONFLICT_FACTS_MIN, CONFLICT_FACTS_MAX = 2, 100
+
+
+async def get_facts(
+    tools: Tools, ids: Sequence[UUID], *, scope: Scope, live_only: bool = True
+) -> list[Fact]:
+    """The facts of these ids that are visible from `scope`, in the order given."""
+    found = await tools.transact(
+        scope.tenant.id,
+        lambda unit: unit.facts.by_ids(scope, ids, live_only=live_only),
+        read_only=True,
+    )
+    by_id: dict[UUID, Fact] = {fact.id: fact for fact in found}
+    return [by_id[one] for one in ids if one in by_id]
+
+
+async def facts_of_entity(tools: Tools, entity: str, *, scope: Scope, limit: int) -> list[Fact]:
+    """Live facts about `entity`, or an alias of it, as subject or object; the surest first."""
+    name = clean_name(entity, field="entity")
+
+    async def find(unit: Unit) -> list[Fact]:
+        names = await unit.entities.names_of(scope, name)
+        return await unit.facts.by_entity(scope, names, limit=limit)
+
+    return await tools.transact(scope.tenant.id, find, read_only=True)
+
+
+async def add_alias(tools: Tools, name: str, alias: str, *, scope: Scope) -> None:
+    """In `scope` and below, `alias` means what `name` means."""
+    name = clean_name(name, field="name")
+    other = clean_name(alias, field="alias")
+    now = tools.now()
+
+    async def land(unit: Unit) -> None:
+        await unit.scopes.ensure(scope)
+        await unit.entities.add_alias(scope, tools.new_id(), name, other, now=now)
+
+    await tools.transact(scope.tenant.id, land)
+
+
+async def reinforce_fact(
+    tools: Tools, identity: UUID, *, scope: Scope, key: str | None = None
+) -> Fact:
+    """The fact is surer by one confirmation, which counts once for each idempotency key.
+
+    Raises `NotFound`, and `Forbidden` if it stands in a wider scope without a grant.
+    """
+    key = checked_key(key)
+    source = uuid5(scope.id, f"reinforce;{key}") if key else tools.new_id()
+
+    async def land(unit: Unit, _now: object) -> Receipt:
+        fact = await _held(unit, scope, identity)
+        await require_write(unit, scope, fact.scope_id)
+        now = tools.now()
+        evidence = Evidence(kind="call", source_id=source, observed_at=now)
+        version = await unit.ledger.reinforce(fact.id, [evidence], now=now)
+        return committed(
+            fact.id, "fact", version=version or fact.reinforcement_count, created=False
+        )
+
+    write = Write(
+        operation="fact.reinforce",
+        request=request_digest("fact.reinforce", str(identity)),
+        key=key,
+    )
+    await land_once(tools, write, land, scope=scope)
+    return await _one(tools, identity, scope)
+
+
+async def deprecate_fact(
+    tools: Tools, identity: UUID, reason: str, *, scope: Scope, key: str | None = None
+) -> None:
+    """The fact is retired with a reason, and its value refused until it is lifted.
+
+    Raises `NotFound`, and `Forbidden` if it stands in a wider scope without a grant.
+    """
+    why = clean_text(reason, field="reason", chars_max=REASON_CHARS_MAX)
+
+    async def land(unit: Unit, _now: object) -> Receipt:
+        now = tools.now()
+        fact = await _held(unit, scope, identity)
+        place = await require_write(unit, scope, fact.scope_id)
+        mark = fact_mark(fact.subject, fact.predicate, fact.object)
+        await unit.tombstones.add(place, [mark], kind="fact", reason=why, now=now)
+        await unit.facts.retire(place, fact.id, status="deprecated", reason=why, now=now)
+        return committed(fact.id, "fact", version=fact.reinforcement_count, created=False)
+
+    write = Write(
+        operation="fact.deprecate",
+        request=request_digest("fact.deprecate", str(identity), why),
+        key=checked_key(key),
+        reason=why,
+    )
+    await land_once(tools, write, land, scope=scope)
+
+
+async def extract_facts(tools: Tools, episode: Episode, *, scope: Scope) -> list[Fact]:
+    """The statements that the rules read in an episode are facts of `scope`.
+
+    The episode is their evidence and they are as believable as it is; doing it again changes
+    nothing. What was retracted here is left out.
+    """
+    drafts: dict[tuple[str, str, str], FactCreate] = {}
+    for text in (episode.summary, episode.task_description, *episode.lessons_learned):
+        for draft in tools.thinker.extract_facts(
+            text, actor="User", occurred_at=episode.occurred_at
+        ):
+            key = (comparison_key(draft.subject), draft.predicate, comparison_key(draft.object))
+            drafts.setdefault(key, draft)
+    if not drafts:
+        return []
+    memory = parse_memory(
+        tools,
+        episode.summary,
+        "semantic",
+        occurred_at=episode.occurred_at,
+        trust=episode.trust,
+        source="episode",
+    )
+    evidence = Evidence(
+        kind="episode",
+        source_id=episode.id,
+        observed_at=episode.occurred_at,
+        session_id=episode.session_id,
+    )
+    landed: list[UUID] = []
+    for draft in drafts.values():
+        try:
+            receipt = await record_facts(tools, [draft], memory, scope=scope, evidence=evidence)
+        except Retracted:
+            continue
+        landed.append(receipt.id)
+    return await get_facts(tools, landed, scope=scope)
+
+
+async def resolve_conflict(tools: Tools, ids: Sequence[UUID], *, scope: Scope) -> Fact:
+    """Of live facts with one subject and predicate the winner stays, the others are its history.
+
+    The winner is the most trusted; of equally trusted ones the one that became true last, then
+    the surest, then the lowest id. Why each of the others lost stands in its `status_reason`.
+    Raises `InvalidInput` for facts that do not contradict each other, `NotFound`, `Forbidden`.
+    """
+    wanted = list(dict.fromkeys(ids))
+    if not CONFLICT_FACTS_MIN <= len(wanted) <= CONFLICT_FACTS_MAX:
+        raise InvalidInput(f"must name 2 to {CONFLICT_FACTS_MAX} facts", field="fact_ids")
+    now = tools.now()
+
+    async def land(unit: Unit, _now: object) -> Receipt:
+        held = await unit.facts.lock(scope, wanted)
+        facts = [held[one] for one in wanted if one in held and held[one].status == "live"]
+        if len(facts) < len(wanted):
+            raise NotFound("Not all of these facts are live in this scope.")
+        if len({(comparison_key(fact.subject), fact.predicate) for fact in facts}) > 1:
+            raise InvalidInput(
+                "the facts are about different subjects or predicates, so they do not conflict",
+                field="fact_ids",
+            )
+        winner = min(facts, key=_precedence)
+        for fact in facts:
+            if fact.id != winner.id:
+                place = await require_write(unit, scope, fact.scope_id)
+                await unit.facts.retire(
+                    place,
+                    fact.id,
+                    status="superseded",
+                    reason=f"conflict resolved: {_why(winner, fact)}",
+                    superseded_by=winner.id,
+                    now=now,
+                )
+        return committed(winner.id, "fact", version=winner.reinforcement_count, created=False)
+
+    write = Write(
+        operation="fact.resolve",
+        request=request_digest("fact.resolve", sorted(str(one) for one in wanted)),
+    )
+    receipt = await land_once(tools, write, land, scope=scope)
+    return await _one(tools, receipt.id, scope)
+
+
+def _precedence(fact: Fact) -> tuple[int, float, float, int]:
+    since = fact.valid_from or fact.first_learned
+    return (int(fact.trust), -since.timestamp(), -fact.confidence, fact.id.int)
+
+
+def _why(winner: Fact, loser: Fact) -> str:
+    if winner.trust != loser.trust:
+        return "the other value comes from a more trusted source"
+    if (winner.valid_from or winner.first_learned) != (loser.valid_from or loser.first_learned):
+        return "the other value became true later"
+    return "the other value is better supported"
+
+
+async def verify_fact(tools: Tools, identity: UUID, *, scope: Scope) -> Fact:
+    """The fact with what its evidence says now, stored with the date in `verification`.
+
+    "supported" while a source of it still exists, "unsupported" when none does, "contradicted"
+    when another live value of the same subject and predicate is more trusted or newer.
+    Raises `NotFound`.
+    """
+    now = tools.now()
+
+    async def land(unit: Unit) -> None:
+        fact = await _held(unit, scope, identity)
+        await require_write(unit, scope, fact.scope_id)
+        rivals = [
+            other
+            for other in await unit.facts.by_entity(
+                scope, [comparison_key(fact.subject)], limit=CONFLICT_FACTS_MAX
+            )
+            if other.predicate == fact.predicate
+            and comparison_key(other.subject) == comparison_key(fact.subject)
+            and _precedence(other) < _precedence(fact)
+        ]
+        single = await unit.ledger.is_single(fact.predicate)
+        if rivals and single:
+            verdict = "contradicted"
+        elif await unit.ledger.has_live_evidence(fact.id):
+            verdict = "supported"
+        else:
+            verdict = "unsupported"
+        await unit.facts.set_verification(fact, verdict, now=now)
+
+    await tools.transact(scope.tenant.id, land)
+    return await _one(tools, identity, scope)
+
+
+async def _held(unit: Unit, scope: Scope, identity: UUID) -> Fact:
+    held = (await unit.facts.lock(scope, [identity])).get(identity)
+    if held is None:
+        raise NotFound("No such fact in this scope.", id=identity)
+    if held.status != "live":
+        raise Conflict(f"The fact is {held.status} already: {held.status_reason}.", id=identity)
+    return held
+
+
+async def _one(tools: Tools, identity: UUID, scope: Scope) -> Fact:
+    found = await get_facts(tools, [identity], scope=scope)
+    if not found:
+        raise NotFound("No such fact in this scope.", id=identity)
+    return found[0]

@@ -1,0 +1,61 @@
+"""Names and their aliases."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from mnemic.model.normalise import comparison_key
+from mnemic.model.scope import Scope
+from mnemic.store.statement import Statement
+
+if TYPE_CHECKING:
+    from mnemic.store.unit import Unit
+
+__all__ = ["EntityStore"]
+
+ALIASES_MAX = 200
+
+NAMES = Statement("""
+    SELECT e.name_key, e.aliases FROM mnemic.entities e
+     WHERE {owned:e} AND (e.name_key = :key OR CAST(:key AS text) = ANY(e.aliases))
+""")
+
+ADD_ALIAS = Statement("""
+    INSERT INTO mnemic.entities AS e (tenant_id, id, scope_id, name, name_key, aliases, recorded_at)
+    VALUES (:tenant, :id, :scope, :name, :name_key, ARRAY[CAST(:alias AS text)], :now)
+    ON CONFLICT (tenant_id, scope_id, name_key)
+    DO UPDATE SET aliases = CASE WHEN excluded.aliases[1] = ANY(e.aliases) THEN e.aliases
+                                 ELSE e.aliases || excluded.aliases END
+""")
+
+
+class EntityStore:
+    """Keeps which names mean one thing. Never commits; the unit does."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def names_of(self, scope: Scope, name: str) -> list[str]:
+        """The comparison keys of a name and of every alias known from `scope`."""
+        key = comparison_key(name)
+        rows = await self._unit.fetch(NAMES, scopes=scope.visible_ids, key=key)
+        found = dict.fromkeys([key])
+        for row in rows:
+            found.update(dict.fromkeys([row["name_key"], *row["aliases"]]))
+        return list(found)[:ALIASES_MAX]
+
+    async def add_alias(
+        self, scope: Scope, identity: UUID, name: str, alias: str, *, now: datetime
+    ) -> None:
+        """In `scope` and below, `alias` means what `name` means."""
+        await self._unit.execute(
+            ADD_ALIAS,
+            id=identity,
+            scope=scope.id,
+            name=name,
+            name_key=comparison_key(name),
+            alias=comparison_key(alias),
+            now=now,
+        )
