@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mnemic.store import wording
 from mnemic.store.wording import query_of, words_of
 
-ACTORS = ("Caroline", "Melanie Jones", "Sam O'Neil", "李明", "User")
+ACTORS = ("Robin", "Quinn Jones", "Sam O'Neil", "李明", "User")
 WORDS, DISTINCT_WORDS = 100_000, 20_000
 SECONDS_MAX = 60.0  # some 1 s on one core; a quadratic step would take hours
 
@@ -59,8 +59,8 @@ def test_the_flags_of_a_text_are_noted() -> None:
         ("zero\u200bwidth", "zerowidth"),
         ("cafe\u200b\u0301", "café"),
         ("и\u200b\u0306", "й"),
-        ("Caroline's", "caroline"),
-        ("Caroline\u2019s", "caroline"),
+        ("Robin's", "robin"),
+        ("Robin\u2019s", "robin"),
         ("file_name", "file name"),
         ("l'amour", "l amour"),
         ("they're here's-it", "it"),
@@ -109,24 +109,24 @@ def test_a_chinese_question_shares_pairs_with_the_memory() -> None:
 
 
 def test_known_names_leave_the_question_and_become_a_signal() -> None:
-    question = asked("When did caroline visit Melanie's sister?")
+    question = asked("When did robin visit Quinn's sister?")
 
     assert question.embed_text == "When did they visit their sister?"
     assert question.stems == ("visit", "sister")
-    assert question.named == ("Caroline", "Melanie Jones")
+    assert question.named == ("Robin", "Quinn Jones")
     assert question.cues.wants_time
 
 
 @pytest.mark.parametrize(
     ("text", "embedded", "named"),
     [
-        ("CAROLINE?", "they?", ("Caroline",)),
-        ("Did Melanie Jones call?", "Did they call?", ("Melanie Jones",)),
+        ("ROBIN?", "they?", ("Robin",)),
+        ("Did Quinn Jones call?", "Did they call?", ("Quinn Jones",)),
         ("Sam O'Neil\u2019s dog", "their dog", ("Sam O'Neil",)),
-        ("Carolines are flowers", "Carolines are flowers", ()),
+        ("Robins are flowers", "Robins are flowers", ()),
         ("what does the user like", "what does the they like", ("User",)),
         ("李明喜欢什么茶", "they喜欢什么茶", ("李明",)),
-        ("Caroline and Caroline", "they and they", ("Caroline",)),
+        ("Robin and Robin", "they and they", ("Robin",)),
         ("nobody", "nobody", ()),
     ],
 )
@@ -182,7 +182,7 @@ def test_titles_and_numbers_are_no_first_names() -> None:
 
 
 def test_words_stay_when_only_a_name_is_asked() -> None:
-    assert asked("Who is Caroline?").stems == ("carolin",)
+    assert asked("Who is Robin?").stems == ("robin",)
 
 
 def test_the_longest_words_are_kept_when_there_are_too_many() -> None:

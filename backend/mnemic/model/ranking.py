@@ -58,6 +58,7 @@ _SHARE_MIN = 1e-6
 _NAMED_MAX = 2
 _EXPONENT_MAX = 700.0
 _HALF_LIVES_MAX = 1_000.0
+SMALL_CORPUS = 50
 _NO_SESSION: dict[int, int] = {}
 
 _Arms = tuple[float, float, float, float, float]
@@ -65,8 +66,12 @@ _Session = dict[int, int]
 
 
 def inverse_frequencies(stems: Iterable[str], corpus: Corpus) -> dict[str, float]:
-    """ln(1 + (N - df + ½) / (df + ½)) for each stem; positive for every input."""
-    documents = max(0, corpus.documents)
+    """ln(1 + (N - df + ½) / (df + ½)) for each stem; positive for every input.
+
+    A small scope says little about how common a word is: with one memory, every word of it would
+    count for nothing. So N is at least `SMALL_CORPUS`, as if others without the words stood by.
+    """
+    documents = max(SMALL_CORPUS, corpus.documents)
     found = {}
     for stem in stems:
         df = min(max(0, corpus.frequencies.get(stem, 0)), documents)
