@@ -96,13 +96,18 @@ class Hit:
         return memory.recorded_at if isinstance(memory, Procedure) else memory.occurred_at
 
     @property
+    def _around(self) -> float:
+        """What its conversation adds; a memory of another kind stands for itself."""
+        return self.reasons.neighbour + self.reasons.session if self.kind == "turn" else 0.0
+
+    @property
     def why(self) -> tuple[str, ...]:
         """The parts of the score that moved it, the strongest first, in words."""
         reasons = self.reasons
         parts = [
             (reasons.cosine, f"meaning {reasons.cosine:.2f}"),
             (reasons.lex, f"words {reasons.lex:.2f}"),
-            (reasons.neighbour + reasons.session, "what was said around it"),
+            (self._around, "what was said around it"),
             (reasons.actor, "said by who was asked about"),
             (reasons.name, "holds a name"),
             (reasons.date, "from the date asked for"),
