@@ -117,8 +117,10 @@ def make(python: str | None = None) -> None:
         version, previous = _version(PYTHON), found()
         if python is not None and not _made_with(Path(python)):
             version = None
-        if version is None or (previous is not None and previous.python != version):
-            previous = None  # its interpreter is not the one it was made with
+        if version is None or (
+            previous and (previous.path, previous.python) != (str(VENV), version)
+        ):
+            previous = None  # it was moved, or its interpreter is not the one it was made with
         if version is not None and previous == wanted(version):
             return
         STAMP.unlink(missing_ok=True)
