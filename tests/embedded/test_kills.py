@@ -13,7 +13,9 @@ import pytest
 import redis
 
 from mnemic.embedded import start
+from mnemic.embedded.account import server_account
 from mnemic.embedded.binaries import find_binaries
+from mnemic.embedded.guard import LOG_BYTES_MAX
 from mnemic.embedded.layout import home_of
 from mnemic.errors import ServerUnavailable
 from mnemic.settings import EmbeddedSettings
@@ -235,6 +237,48 @@ def test_a_removed_data_folder_ends_its_servers(
 
         pids = (state["guard_pid"], *state["pids"].values())
         eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+
+
+def test_a_cluster_that_somebody_serves_by_hand_is_left_alone(
+    own_folder: Path, place: Path, eventually: Eventually
+) -> None:
+    account = server_account(None)
+    sockets = place / "by-hand"
+    sockets.mkdir()
+    shutil.chown(sockets, account.uid, account.gid)
+    cluster = home_of(own_folder) / "postgres"
+    options = ("listen_addresses=", f"unix_socket_directories={sockets}")
+    server = subprocess.Popen(
+        [
+            find_binaries().postgres_bin / "postgres",
+            *("-D", cluster),
+            *(part for option in options for part in ("-c", option)),
+        ],
+        stderr=subprocess.DEVNULL,
+        env={},
+        **account.popen_arguments(),
+    )
+    eventually((sockets / ".s.PGSQL.5432").exists)
+
+    with pytest.raises(ServerUnavailable, match=f"process {server.pid} serves this data already"):
+        start(EmbeddedSettings(data_dir=own_folder), durable=False)
+
+    alive = server.poll() is None
+    server.send_signal(signal.SIGINT)
+    assert alive
+    assert server.wait(timeout=30) == 0
+
+
+def test_a_log_that_has_grown_is_set_aside_once(folder: Path, eventually: Eventually) -> None:
+    log = folder / "postgres.log"
+    log.write_bytes(bytes(LOG_BYTES_MAX + 1))
+
+    with start(EmbeddedSettings(data_dir=folder), durable=False):
+        eventually((folder / "postgres.log.1").exists)
+        eventually(lambda: log.stat().st_size < LOG_BYTES_MAX)
+
+    assert "shut down" in log.read_text()
+    (folder / "postgres.log.1").unlink()
 
 
 def test_an_interrupt_from_the_terminal_does_not_reach_the_servers(

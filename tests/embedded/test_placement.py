@@ -231,6 +231,26 @@ def test_an_ordinary_user_runs_the_servers_as_itself(
     assert mode == 0o700
 
 
+def test_a_user_without_a_name_is_told_what_postgres_wants(place: Path, as_root: None) -> None:
+    python = ordinary_python()
+    if python is None:
+        pytest.skip("there is no Python here that an ordinary user can run")
+
+    ran = subprocess.run(
+        [*python, "-c", USE, str(place / "data")],
+        user=54_321,
+        group=54_321,
+        extra_groups=[],
+        cwd="/",
+        env={"PYTHONPATH": ":".join(packages()), "HOME": str(place)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "ConfigurationError: user id 54321 has no name" in ran.stderr
+
+
 def packages() -> list[str]:
     backend = Path(start.__code__.co_filename).parents[2]
     return [str(backend), sysconfig.get_path("purelib")]

@@ -151,6 +151,17 @@ def test_the_log_holds_no_statement_and_no_value(folder: Path, psql: Psql) -> No
     assert "canary" not in log
 
 
+def test_a_program_that_embeds_python_starts_its_guard_with_a_real_one(
+    folder: Path, psql: Psql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/usr/sbin/uwsgi")
+
+    with start(EmbeddedSettings(data_dir=folder), durable=False) as servers:
+        answer = psql(servers, "SELECT 1")
+
+    assert answer == "1"
+
+
 def test_names_in_a_url_are_quoted(folder: Path, psql: Psql) -> None:
     with start(EmbeddedSettings(data_dir=folder), durable=False) as servers:
         psql(servers, 'CREATE DATABASE "a/b ?"')

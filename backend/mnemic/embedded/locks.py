@@ -86,11 +86,13 @@ def _holds(process: Path, wanted: os.stat_result) -> bool:
 
 
 def _signal_holders(path: str, number: int) -> None:
+    wanted = Path(path).stat()
     for pid in holders(path):
         with contextlib.suppress(OSError):
             descriptor = os.pidfd_open(pid)
             try:
-                if pid in holders(path):  # a pid that was used again meanwhile is not hit
+                # A pid that was used again meanwhile is not hit.
+                if _holds(Path(f"/proc/{pid}"), wanted):
                     signal.pidfd_send_signal(descriptor, number)
             finally:
                 os.close(descriptor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from pathlib import Path
 
 _TIMEOUT_SECONDS = 2.0
 _STARTUP_BODY = (
@@ -14,9 +15,15 @@ _READY_FOR_QUERY = b"Z"
 _ERROR = b"E"
 
 
-def postgres_answers(socket_path: str) -> bool:
-    """True when a session can be opened; False while the server starts, recovers or is gone."""
+def postgres_answers(socket_path: str, pid_file: Path) -> bool:
+    """True when a session can be opened; False while the server starts, recovers or is gone.
+
+    The server is asked only when its pid file says `ready`: each question before that would cost
+    it a process and a line in its log.
+    """
     try:
+        if pid_file.read_text(encoding="ascii").splitlines()[-1].strip() != "ready":
+            return False
         with _connected(socket_path) as connection, connection.makefile("rb") as replies:
             connection.sendall(struct.pack("!i", 4 + len(_STARTUP_BODY)) + _STARTUP_BODY)
             while True:
@@ -28,7 +35,7 @@ def postgres_answers(socket_path: str) -> bool:
                 if kind == _READY_FOR_QUERY:
                     connection.sendall(_TERMINATE)
                     return True
-    except (OSError, struct.error):
+    except (OSError, IndexError, struct.error):
         return False
 
 

@@ -174,7 +174,7 @@ def _answered(folder: Path, instance: str, deadline: float) -> bool:
         if state["phase"] == "failed":
             failure = state["failure"]
             raise server_failed(folder, failure["server"], failure["text"], since=failure["since"])
-        if state["phase"] == "running" and _answer(state["sockets"]):
+        if state["phase"] == "running" and _answer(state["sockets"], Path(state["home"])):
             # What answered may be the server of a guard that was killed, about to follow it.
             return guard_lives(folder)
         if time.monotonic() > deadline:
@@ -188,7 +188,8 @@ def _answered(folder: Path, instance: str, deadline: float) -> bool:
         time.sleep(POLL_SECONDS)
 
 
-def _answer(sockets: str) -> bool:
-    return postgres_answers(f"{sockets}/{POSTGRES_SOCKET}") and valkey_answers(
-        f"{sockets}/{VALKEY_SOCKET}"
+def _answer(sockets: str, home: Path) -> bool:
+    pid_file = home / "postgres" / "postmaster.pid"
+    return valkey_answers(f"{sockets}/{VALKEY_SOCKET}") and postgres_answers(
+        f"{sockets}/{POSTGRES_SOCKET}", pid_file
     )
