@@ -49,7 +49,7 @@ def init_database(
             "--admin-url",
             envvar="MEM_ADMIN_URL",
             show_envvar=True,
-            help="A superuser's URL. [default: the embedded server's]",
+            help="A superuser's URL. Default: the embedded server's.",
         ),
     ] = None,
     database: Annotated[str, typer.Option("--database", help="The database to set up.")] = "mnemic",

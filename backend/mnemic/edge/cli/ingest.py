@@ -62,7 +62,7 @@ def ingest(
     ] = FormatName.AUTO,
     name: Annotated[
         str | None,
-        typer.Option("--name", help="The session of text that names none. [default: the file's]"),
+        typer.Option("--name", help="The session of text that names none. Default: the file's."),
     ] = None,
     keep_open: Annotated[
         bool, typer.Option("--keep-open", help="Leave the sessions active.")

@@ -40,11 +40,11 @@ def recall(
     query: QueryArgument,
     *,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="How many at most. [default: 10]")
+        int | None, typer.Option("--limit", "-n", min=1, help="How many at most. Default: 10.")
     ] = None,
     memory_types: Annotated[
         list[MemoryType] | None,
-        typer.Option("--type", help="Only this kind; give it once for each. [default: all]"),
+        typer.Option("--type", help="Only this kind; give it once for each. Default: all."),
     ] = None,
     floor: Annotated[
         float | None,
@@ -78,7 +78,7 @@ def context(
     query: QueryArgument,
     *,
     budget: Annotated[
-        int | None, typer.Option("--budget", min=1, help="Tokens at most. [default: 300]")
+        int | None, typer.Option("--budget", min=1, help="Tokens at most. Default: 300.")
     ] = None,
     as_json: JsonOption = False,
     scope: Scope,

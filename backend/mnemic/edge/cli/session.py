@@ -38,7 +38,7 @@ def end(
     *,
     outcome: Annotated[
         Verdict | None,
-        typer.Option("--outcome", help="How it went. [default: told by what was said]"),
+        typer.Option("--outcome", help="How it went. Default: told by what was said."),
     ] = None,
     as_json: JsonOption = False,
     scope: Scope,
