@@ -41,6 +41,7 @@ __all__ = [
     "MaintenanceSettings",
     "MemorySettings",
     "RecallSettings",
+    "WorkingSettings",
     "environment",
     "settings_file",
     "value_names",
@@ -106,6 +107,11 @@ class DatabaseSettings(_Section):
     retry_max: int = Field(
         default=4, ge=0, le=20, description="retries of a deadlock or serialization failure"
     )
+    require_durable: bool = Field(
+        default=True,
+        description="refuse a server with fsync or synchronous_commit off; only for throwaway data "
+        "may this be false",
+    )
     pgbouncer: bool = Field(
         default=False, description="no prepared statements, for a pooler in transaction mode"
     )
@@ -116,7 +122,12 @@ class EmbeddingSettings(_Section):
 
     provider: Literal["local", "openai"] = "local"
     model: str = Field(default="all-MiniLM-L6-v2-int8", min_length=1, max_length=200)
-    dimensions: int = Field(default=384, ge=8, le=4_000)
+    dimensions: int = Field(
+        default=384,
+        ge=8,
+        le=1_310,
+        description="numbers a vector; more than 1,310 do not fit the covering index",
+    )
     base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint")
     api_key: SecretStr | None = None
     timeout_seconds: float = Field(default=10, gt=0, le=300)
@@ -158,6 +169,64 @@ class ContextSettings(_Section):
     deadline_ms: int = Field(default=500, ge=1, le=60_000)
 
 
+class WorkingSettings(_Section):
+    """What an agent holds while it works, and what happens when its store is away."""
+
+    place: Literal["valkey", "postgres", "local"] = Field(
+        default="valkey", description="`local` is this process alone, for tests"
+    )
+    namespace: str = Field(
+        default="mnemic",
+        min_length=1,
+        max_length=200,
+        description="keeps deployments apart that share one Valkey",
+    )
+    ttl: timedelta = Field(
+        default=timedelta(hours=6), ge=timedelta(seconds=1), description="default"
+    )
+    ttl_max: timedelta = Field(
+        default=timedelta(days=366), ge=timedelta(seconds=1), le=timedelta(days=36_600)
+    )
+    keys_max: int = Field(default=1_000, ge=1, le=100_000, description="keys a scope")
+    key_bytes_max: int = Field(default=10_240, ge=1, le=100_000)
+    value_bytes_max: int = Field(default=1_048_576, ge=100, le=16_777_216)
+    bytes_max: int = Field(default=16_777_216, ge=1_000, le=134_217_728, description="a scope")
+    scratchpad_entries_max: int = Field(default=10_000, ge=1, le=100_000)
+    scratchpad_entry_chars_max: int = Field(default=20_000, ge=10, le=1_000_000)
+    checkpoints_max: int = Field(default=20, ge=1, le=1_000, description="kept a scope")
+    on_outage: Literal["degrade", "refuse"] = Field(
+        default="degrade",
+        description="Valkey away: hold writes in this process and say so, or refuse",
+    )
+    degraded_bytes_max: int = Field(
+        default=67_108_864, ge=1_000, le=1_073_741_824, description="held a process while degraded"
+    )
+    tombstone_ttl: timedelta = Field(
+        default=timedelta(days=1),
+        ge=timedelta(minutes=1),
+        description="how long after it an outage can still be merged",
+    )
+    durable_lease_seconds: float = Field(
+        default=2, gt=0, le=60, description="how long it is known which keys are durable"
+    )
+    timeout_seconds: float = Field(default=0.4, gt=0, le=10, description="one exchange")
+    connect_timeout_seconds: float = Field(default=0.25, gt=0, le=10)
+    retry_after_seconds: float = Field(
+        default=0.5, gt=0, le=60, description="between two attempts to reach Valkey again"
+    )
+    connections_max: int = Field(default=20, ge=1, le=1_000, description="a process and loop")
+
+    @model_validator(mode="after")
+    def _bounds_that_fit_together(self) -> Self:
+        if self.ttl > self.ttl_max:
+            message = "working.ttl must not exceed working.ttl_max"
+            raise ValueError(message)
+        if self.value_bytes_max > self.bytes_max:
+            message = "working.value_bytes_max must not exceed working.bytes_max"
+            raise ValueError(message)
+        return self
+
+
 class MaintenanceSettings(_Section):
     """What the worker does when beat says so."""
 
@@ -193,6 +262,7 @@ class MemorySettings(BaseSettings):
     limits: LimitSettings = LimitSettings()
     recall: RecallSettings = RecallSettings()
     context: ContextSettings = ContextSettings()
+    working: WorkingSettings = WorkingSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
 
     @model_validator(mode="after")

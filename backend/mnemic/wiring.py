@@ -132,7 +132,7 @@ class Wiring:
             stack.push_async_callback(servers.close)
             database = Database(servers.database_url, self.settings.database)
             stack.push_async_callback(database.close)
-            await refuse_unfit(database)
+            await refuse_unfit(database, require_durable=self.settings.database.require_durable)
             embedder = self._embedder or open_embedder(self.settings.embedding)
             stack.push_async_callback(embedder.close)
             tools = Tools(

@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 from mnemic.errors import ConfigurationError, SchemaMismatch
-from mnemic.store.statement import Statement
+from mnemic.store.inspection import Shortcoming, role_facts, server_facts, shortcomings
 from mnemic.store.unit import Database
+from mnemic.store.upgrade import revision_of
 
 __all__ = ["refuse_unfit"]
 
-STATE = Statement("""
-    SELECT r.rolsuper, r.rolbypassrls, r.rolname,
-           current_setting('server_version_num')::int AS server_version,
-           current_setting('fsync') = 'off' AS no_fsync,
-           EXISTS (SELECT FROM pg_catalog.pg_class c
-                     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-                    WHERE n.nspname = 'mnemic' AND pg_has_role(c.relowner, 'USAGE')) AS owns,
-           to_regclass('mnemic.turns') IS NOT NULL AS has_tables
-      FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
-""")
 
-REMEDY = "set MEM_DATABASE_URL to the role `mnemic_app` that `mnemic db init` makes"
+async def refuse_unfit(database: Database, *, require_durable: bool = True) -> None:
+    """The role is held by row-level security, the schema is this release's, and commits last.
 
-
-async def refuse_unfit(database: Database) -> None:
-    """The role is held by row-level security and the schema is there.
-
-    Raises `ConfigurationError` if the role is a superuser, bypasses row-level security or owns the
-    tables, since policies would not hold for it; `SchemaMismatch` if there is no schema.
+    Raises `ConfigurationError` with the remedy if the role sees through policies, the server or an
+    extension is too old or, unless told otherwise, a commit may be lost; `SchemaMismatch` if the
+    schema is older, newer or missing.
     """
     async with database.open_unit(None, read_only=True) as unit:
-        state = await unit.fetch_one(STATE)
-    if state is None:
-        raise ConfigurationError("The database does not know its own role.")
-    name = state["rolname"]
-    if state["rolsuper"]:
-        raise ConfigurationError(
-            f"The role {name} is a superuser, which sees through policies; {REMEDY}."
-        )
-    if state["rolbypassrls"]:
-        raise ConfigurationError(f"The role {name} has BYPASSRLS; {REMEDY}.")
-    if not state["has_tables"]:
-        raise SchemaMismatch("The database has no tables of mnemic; run `mnemic db upgrade`.")
-    if state["owns"]:
-        raise ConfigurationError(f"The role {name} owns the tables; {REMEDY}.")
+        server = await server_facts(unit.connection)
+        role = await role_facts(unit.connection)
+        revision = await revision_of(unit.connection)
+    found = [
+        one
+        for one in shortcomings(server, role, revision)
+        if require_durable or not _is_about_durability(one)
+    ]
+    if not found:
+        return
+    told = "; ".join(f"{one.what}: {one.remedy}" for one in found)
+    if not revision.is_head:
+        raise SchemaMismatch(told, current=revision.current, head=revision.head)
+    raise ConfigurationError(told)
+
+
+def _is_about_durability(one: Shortcoming) -> bool:
+    return "may be lost" in one.what

@@ -215,10 +215,11 @@ async def revision_of(connection: Any) -> Revision:
     so that the role may not even ask.
     """
     script = _script()
+    table = f"{SCHEMA}.alembic_version"
     try:
-        rows = await connection.fetch(f"SELECT version_num FROM {SCHEMA}.alembic_version")
-    except asyncpg.UndefinedTableError:
-        rows = []
+        # Asked first, since a missing table would end the caller's transaction.
+        exists = await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", table)
+        rows = await connection.fetch(f"SELECT version_num FROM {table}") if exists else []
     except asyncpg.InsufficientPrivilegeError as fault:
         raise SchemaMismatch from fault
     heads = [row["version_num"] for row in rows]
