@@ -69,8 +69,9 @@ class Server:
         return answer
 
     async def ended(self) -> tuple[int, bytes, str]:
-        """Exit code, what was still written, and what was logged."""
+        """Exit code, what was still written, and what was logged; its input ends first."""
         assert self.process.stdin is not None
+        self.process.stdin.close()
         async with asyncio.timeout(PATIENCE_SECONDS):
             rest, logged = await self.process.communicate()
         assert self.process.returncode is not None
@@ -149,7 +150,7 @@ async def test_a_client_of_either_protocol_remembers_recalls_and_forgets(
     }
 
 
-async def test_only_the_protocol_is_written_and_whatever_is_sent_is_answered(
+async def test_only_the_protocol_is_written_and_all_that_is_sent_is_answered_at_the_end_too(
     environment: dict[str, str],
 ) -> None:
     deep = b'{"jsonrpc":"2.0","id":14,"method":"tools/list","params":%s}'
@@ -181,11 +182,8 @@ async def test_only_the_protocol_is_written_and_whatever_is_sent_is_answered(
         nan = json.dumps(call("remember", memory_type="semantic", content="x", importance=None))
         await server.send(b'{"jsonrpc":"2.0","id":20,' + nan.replace("null", "NaN").encode()[1:])
         not_a_number = await server.next()
-        at_last = await server.ask(
-            21, call("remember", memory_type="semantic", content="half an emoji \\ud83d")
-        )
-        assert server.process.stdin is not None
-        server.process.stdin.close()
+        whole = call("remember", memory_type="semantic", content="A whole emoji: 😀")
+        await server.send(json.dumps({"jsonrpc": "2.0", "id": 21, **whole}).encode())
         code, rest, logged = await server.ended()
 
     assert hello["result"]["serverInfo"]["name"] == "mnemic"
@@ -195,8 +193,9 @@ async def test_only_the_protocol_is_written_and_whatever_is_sent_is_answered(
         assert answers[line]["error"]["code"] == error, line[:80]
     assert not_a_number["result"]["isError"] is True
     assert "importance" in not_a_number["result"]["content"][0]["text"]
+    at_last = json.loads(rest)
+    assert at_last["id"] == 21
     assert at_last["result"]["structuredContent"]["created"] is True
-    assert rest == b""
     assert code == 0
     events = [json.loads(line)["event"] for line in logged.splitlines()]
     assert any("Initializing server" in event for event in events)

@@ -15,7 +15,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
 from mnemic.edge.mcp.refusals import refusal, refused_arguments
-from mnemic.edge.mcp.stdio import Answered, InputLines
+from mnemic.edge.mcp.stdio import Exchange, InputLines
 from mnemic.edge.mcp.tools import tools_of
 from mnemic.errors import MnemicError
 from mnemic.manager import MemoryManager
@@ -73,10 +73,11 @@ class MemoryServer(MCPServer[Any]):
     async def serve_lines(self, lines: InputLines) -> None:
         """One client is served until `lines` end; standard output carries its answers only."""
         source = cast("anyio.AsyncFile[str]", lines)  # all that is asked of it is its lines
-        async with stdio_server(stdin=source) as (incoming, answers):
+        async with stdio_server(stdin=source) as (incoming, outgoing):
+            exchange = Exchange(incoming, outgoing)
             server = self._lowlevel_server
             options = server.create_initialization_options()
-            await server.run(Answered(incoming, answers), answers, options)
+            await server.run(exchange, exchange.answers, options)
 
 
 def build_server(manager: MemoryManager, scope: Scope) -> MemoryServer:

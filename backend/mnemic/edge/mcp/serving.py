@@ -18,8 +18,8 @@ __all__ = ["serve"]
 async def serve(settings: MemorySettings, scope: Scope) -> None:
     """The client on the standard streams was served in `scope`, until its end or a signal.
 
-    Calls that were running at the end are cancelled: each is done wholly or not at all. Raises
-    `ConfigurationError` or `Unavailable` if memory cannot be opened.
+    Calls that are running then have a moment to end; one that does not is cancelled, done wholly
+    or not at all. Raises `ConfigurationError` or `Unavailable` if memory cannot be opened.
     """
     async with MemoryManager.open(settings) as memory:
         lines = InputLines(sys.stdin.fileno())

@@ -12,23 +12,36 @@ import json
 import os
 import threading
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, RequestId
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+)
 from pydantic import ValidationError
 
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
 
-__all__ = ["Answered", "InputLines", "unreadable"]
+__all__ = ["Exchange", "InputLines", "unreadable"]
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
 LINE_BYTES_KEPT = 4_096
 LINES_WAITING_MAX = 64
 CHUNK_BYTES = 65_536
 INTEGER_DIGITS_MAX = 19
+GRACE_SECONDS = 1.5  # a client that closed our input kills us after two
+CANCELLED = "notifications/cancelled"
 
 
 class InputLines:
@@ -92,34 +105,89 @@ class InputLines:
             putting.close()
 
 
-class Answered:
-    """What comes in, without what cannot be read: the sender of that is told so."""
+class Exchange:
+    """What comes in from a client: the sender of a line that cannot be read is told so.
+
+    When nothing comes any more, the calls that are running may still be answered, for
+    `GRACE_SECONDS` together.
+    """
 
     def __init__(
         self,
         incoming: ReadStream[SessionMessage | Exception],
-        answers: WriteStream[SessionMessage],
+        outgoing: WriteStream[SessionMessage],
     ) -> None:
+        self.answers = _Answers(self, outgoing)
         self._incoming = incoming
-        self._answers = answers
+        self._running: set[RequestId] = set()
+        self._quiet = asyncio.Event()
+
+    def answered(self, number: RequestId | None) -> None:
+        """The call is no longer waited for."""
+        if number is not None:
+            self._running.discard(number)
+        if not self._running:
+            self._quiet.set()
 
     async def receive(self) -> SessionMessage | Exception:
         """The next message that can be read."""
-        while isinstance(item := await self._incoming.receive(), Exception):
-            await self._answers.send(SessionMessage(unreadable(item)))
-        return item
+        return await self.__anext__()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        while isinstance(item := await self._incoming.__anext__(), Exception):
-            await self._answers.send(SessionMessage(unreadable(item)))
+        try:
+            while isinstance(item := await self._incoming.__anext__(), Exception):
+                await self.answers.send(SessionMessage(unreadable(item)))
+        except StopAsyncIteration:
+            await self._let_calls_end()
+            raise
+        self._note(item.message)
         return item
+
+    def _note(self, message: JSONRPCMessage) -> None:
+        if isinstance(message, JSONRPCRequest) and message.method == "tools/call":
+            self._running.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
+            self.answered((message.params or {}).get("requestId"))
+
+    async def _let_calls_end(self) -> None:
+        if self._running:
+            self._quiet.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._quiet.wait(), GRACE_SECONDS)
 
     async def aclose(self) -> None:
         """Nothing further comes in."""
         await self._incoming.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+class _Answers:
+    """What goes out, noted by the exchange."""
+
+    def __init__(self, exchange: Exchange, outgoing: WriteStream[SessionMessage]) -> None:
+        self._exchange = exchange
+        self._outgoing = outgoing
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self._outgoing.send(item)
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._exchange.answered(item.message.id)
+
+    async def aclose(self) -> None:
+        await self._outgoing.aclose()
 
     async def __aenter__(self) -> Self:
         return self

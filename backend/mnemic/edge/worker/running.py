@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import warnings
+from contextlib import ExitStack
 from typing import Any
 
 import structlog
@@ -39,7 +40,9 @@ def work(settings: MemorySettings, *, concurrency: int, pool: str) -> int:
     servers = asyncio.run(resolve_servers(settings))
     reached = _at(servers, settings)
     bridge = Bridge(lambda: MemoryManager.open(reached))
-    try:
+    with ExitStack() as held:
+        held.callback(lambda: asyncio.run(servers.close()))
+        held.callback(bridge.close)
         asyncio.run(_refuse_unfit(reached))
         app = build_app(settings, redis_url=servers.redis_url, bridge=bridge)
         worker: Any = app.Worker(
@@ -54,9 +57,6 @@ def work(settings: MemorySettings, *, concurrency: int, pool: str) -> int:
         log.info("worker_starts", pool=pool, concurrency=concurrency, keys=_prefix(app))
         worker.start()
         return int(worker.exitcode or 0)
-    finally:
-        bridge.close()
-        asyncio.run(servers.close())
 
 
 def tick(settings: MemorySettings) -> None:
