@@ -1,0 +1,1 @@
+"""Working memory: one behaviour in three places."""

@@ -1,0 +1,249 @@
+"""Connections to Valkey: a pool for each running loop and process, one round trip a call.
+
+redis-py's own client keeps its pool behind locks that a cancelled task can leave taken, waits five
+seconds by default and tries ten times. Here a call has one deadline; its connection goes back to
+the pool only with its answer read; and it is tried again once, on a new connection, when the old
+one turns out to have been closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import weakref
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from redis import exceptions as redis_faults
+from redis.asyncio.connection import AbstractConnection, ConnectionPool
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.maint_notifications import MaintNotificationsConfig
+
+from mnemic.errors import ConfigurationError, StoreUnavailable
+from mnemic.settings import WorkingSettings
+from mnemic.store.working.faults import Away, translated
+from mnemic.store.working.keys import instance_key
+from mnemic.store.working.scripts import Script
+
+__all__ = ["BULK", "Features", "ValkeyClient"]
+
+BULK = 10.0  # how many times the usual deadline a call may take that carries a whole scope
+_ATTEMPTS = 2
+_VERSION_MIN = (7, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What the server can do, asked once a pool. `instance` names the data that it holds."""
+
+    fields_expire: bool
+    keys_may_expire: bool
+    instance: str | None
+
+
+class _Pool:
+    """The connections of one loop."""
+
+    def __init__(self, url: str, settings: WorkingSettings) -> None:
+        # The deadline of a call is held outside: redis-py's socket timeout costs a task a command.
+        self._maker: ConnectionPool = ConnectionPool.from_url(
+            url,
+            protocol=3,
+            client_name="mnemic-working",
+            socket_timeout=None,
+            socket_connect_timeout=settings.connect_timeout_seconds,
+            retry=Retry(NoBackoff(), 0),
+            maint_notifications_config=MaintNotificationsConfig(enabled=False),
+        )
+        self._idle: list[AbstractConnection] = []
+        self.free = asyncio.Semaphore(settings.connections_max)
+        self.probing = asyncio.Lock()
+        self.features: Features | None = None
+
+    def take(self) -> AbstractConnection:
+        """The connection used last, else a new one."""
+        if self._idle:
+            return self._idle.pop()
+        return self._maker.connection_class(**self._maker.connection_kwargs)
+
+    def give(self, connection: AbstractConnection) -> None:
+        """Its last answer was read: another may use it."""
+        self._idle.append(connection)
+
+    async def discard_idle(self) -> None:
+        """Connections opened before a fault are closed: it may have been theirs too."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            await _disconnect(connection)
+
+
+class ValkeyClient:
+    """Runs commands and scripts. Raises `Away`, `ConfigurationError` and `StoreUnavailable`."""
+
+    def __init__(
+        self, url: str, settings: WorkingSettings, *, fields_expire: bool | None = None
+    ) -> None:
+        """`fields_expire=False` does without the expiry of fields even where the server has it."""
+        self._url = url
+        self._settings = settings
+        self._fields_expire = fields_expire
+        self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[int, _Pool]] = (
+            weakref.WeakKeyDictionary()
+        )
+        # A child must not close what it inherited: the parent still speaks over it.
+        self._inherited: list[_Pool] = []
+
+    def _pool(self) -> _Pool:
+        loop = asyncio.get_running_loop()
+        held = self._pools.get(loop)
+        if held is not None and held[0] == os.getpid():
+            return held[1]
+        if held is not None:
+            self._inherited.append(held[1])
+        try:
+            pool = _Pool(self._url, self._settings)
+        except ValueError as fault:
+            raise ConfigurationError(f"MEM_REDIS_URL cannot be used: {fault}") from None
+        self._pools[loop] = (os.getpid(), pool)
+        return pool
+
+    async def features(self) -> Features:
+        """What the server can do. Raises `ConfigurationError` if it is not fit to serve."""
+        pool = self._pool()
+        if pool.features is None:
+            async with pool.probing:
+                if pool.features is None:
+                    pool.features = await self._probe()
+        return pool.features
+
+    async def run(
+        self, script: Script, keys: Sequence[str], *arguments: Any, bulk: bool = False
+    ) -> Any:
+        """The script's answer, in one round trip once the server knows the script."""
+        rest = (len(keys), *keys, *arguments)
+        try:
+            return await self.call("EVALSHA", script.digest, *rest, bulk=bulk)
+        except redis_faults.NoScriptError:
+            return await self.call("EVAL", script.text, *rest, bulk=bulk)
+
+    async def call(self, *command: Any, bulk: bool = False) -> Any:
+        """The answer to one command within one deadline; NOSCRIPT is left to the caller."""
+        pool = self._pool()
+        seconds = self._settings.timeout_seconds * (BULK if bulk else 1)
+        deadline = asyncio.get_running_loop().time() + seconds
+        sent = False
+        for attempt in range(1, _ATTEMPTS + 1):
+            async with self._connection(pool, deadline) as connection:
+                was_open = connection.is_connected
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        if not was_open:
+                            await connection.connect()  # type: ignore[no-untyped-call]
+                        sent = True
+                        return await _exchanged(connection, command)
+                except redis_faults.NoScriptError:
+                    raise
+                except (redis_faults.RedisError, OSError) as fault:
+                    error = translated(fault, sent=sent)
+                    if not isinstance(error, Away):
+                        raise error from fault
+                    await pool.discard_idle()
+                    if not was_open or attempt == _ATTEMPTS or isinstance(fault, TimeoutError):
+                        raise error from fault
+        raise AssertionError
+
+    @asynccontextmanager
+    async def _connection(self, pool: _Pool, deadline: float) -> AsyncIterator[AbstractConnection]:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await pool.free.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(
+                "No connection to Valkey was free in time; retry, or raise "
+                "working.connections_max.",
+                connections_max=self._settings.connections_max,
+            ) from None
+        connection = pool.take()
+        try:
+            yield connection
+        except redis_faults.NoScriptError:
+            pool.give(connection)
+            raise
+        except BaseException as fault:
+            # An answer that may still come would be read as that of the next command.
+            if isinstance(fault.__cause__, redis_faults.ResponseError):
+                pool.give(connection)
+            else:
+                await _disconnect(connection)
+            raise
+        else:
+            pool.give(connection)
+        finally:
+            pool.free.release()
+
+    async def instance(self) -> str | None:
+        """The name that the server's data have, given when they have none; nothing if full."""
+        key = instance_key(self._settings.namespace)
+        named = await self.call("GET", key)
+        if named is None:
+            try:
+                await self.call("SET", key, secrets.token_hex(16), "NX")
+            except StoreUnavailable:
+                return None
+            named = await self.call("GET", key)
+        return named.decode() if named else None
+
+    async def _probe(self) -> Features:
+        server = _info(await self.call("INFO", "server"))
+        memory = _info(await self.call("INFO", "memory"))
+        told = server.get("redis_version", "0")
+        version = tuple(int(part) for part in told.split(".")[:2] if part.isdigit())
+        if version < _VERSION_MIN:
+            raise ConfigurationError(
+                f"MEM_REDIS_URL: the server is of version {told}; it must be Valkey 7.2 or newer, "
+                "or Redis 7.0 or newer."
+            )
+        policy = memory.get("maxmemory_policy", "noeviction")
+        if policy.startswith("allkeys-"):
+            raise ConfigurationError(
+                f"MEM_REDIS_URL: the server's maxmemory-policy is {policy}, which drops working "
+                "memory that was acknowledged; set it to noeviction (CONFIG SET maxmemory-policy "
+                "noeviction, and in its configuration file)."
+            )
+        expiry = self._fields_expire
+        if expiry is None:
+            known = await self.call("COMMAND", "INFO", "HPEXPIRE")
+            expiry = bool(known and known[0])
+        return Features(
+            fields_expire=expiry,
+            # Keys that expire are what a `volatile-` policy drops when memory runs out.
+            keys_may_expire=policy == "noeviction" or memory.get("maxmemory", "0") == "0",
+            instance=await self.instance(),
+        )
+
+    async def close(self) -> None:
+        """Every connection of the running loop is closed; those of other loops end with them."""
+        held = self._pools.pop(asyncio.get_running_loop(), None)
+        if held is not None and held[0] == os.getpid():
+            await held[1].discard_idle()
+
+
+async def _exchanged(connection: AbstractConnection, command: tuple[Any, ...]) -> Any:
+    await connection.send_packed_command(connection.pack_command(*command), check_health=False)
+    return await connection.read_response()
+
+
+async def _disconnect(connection: AbstractConnection) -> None:
+    """Closed without waiting for anything."""
+    await connection.disconnect(nowait=True)
+
+
+def _info(raw: bytes | dict[str, Any]) -> dict[str, str]:
+    """The lines of an INFO section."""
+    text = raw.decode() if isinstance(raw, bytes) else ""
+    pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return {name: value.strip() for name, value in pairs}

@@ -1,0 +1,64 @@
+"""Valkey's faults in the words of the error tree."""
+
+from __future__ import annotations
+
+from redis import exceptions as redis_faults
+
+from mnemic.errors import ConfigurationError, MnemicError, StoreUnavailable
+
+__all__ = ["Away", "translated"]
+
+_NOT_SERVING = (
+    redis_faults.BusyLoadingError,
+    redis_faults.ReadOnlyError,
+    redis_faults.MasterDownError,
+    redis_faults.TryAgainError,
+)
+_Faults = tuple[type[Exception], ...]
+_BY_KIND: tuple[tuple[_Faults, type[MnemicError], str], ...] = (
+    (
+        (
+            redis_faults.AuthenticationError,
+            redis_faults.AuthorizationError,
+            redis_faults.NoPermissionError,
+        ),
+        ConfigurationError,
+        "MEM_REDIS_URL: the server refuses this user, or its password, or one of the commands.",
+    ),
+    (
+        (redis_faults.MovedError, redis_faults.AskError),
+        ConfigurationError,
+        "MEM_REDIS_URL leads to a node of a cluster; name a server that holds every key.",
+    ),
+    (
+        (redis_faults.OutOfMemoryError,),
+        StoreUnavailable,
+        "Valkey's memory is full; nothing was changed. Raise its maxmemory, or delete keys.",
+    ),
+)
+
+
+class Away(Exception):
+    """The server cannot be reached, or does not serve now; `sent`: the command may have run."""
+
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
+        self.sent = sent
+
+
+def translated(fault: Exception, *, sent: bool) -> Exception:
+    """The fault in our words; `sent` says whether the command had left before it."""
+    if isinstance(fault, _NOT_SERVING):
+        return Away(str(fault), sent=False)
+    for kinds, error, words in _BY_KIND:
+        if isinstance(fault, kinds):
+            return error(words)
+    if isinstance(fault, (redis_faults.ConnectionError, redis_faults.TimeoutError, OSError)):
+        return Away(type(fault).__name__, sent=sent)
+    if isinstance(fault, redis_faults.ResponseError):
+        if str(fault).startswith("MISCONF"):
+            return StoreUnavailable(
+                "Valkey refuses writes because it cannot save to its disk; nothing was changed."
+            )
+        return MnemicError(f"Valkey answered with an error: {fault}")
+    return fault
