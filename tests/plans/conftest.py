@@ -124,9 +124,7 @@ async def busy(
 ) -> AsyncIterator[Busy]:
     name, scope, model = busy_database
     connection = await asyncpg.connect(servers.postgres_url(roles.APP_ROLE, name))
-    await connection.set_type_codec(
-        "json", schema="pg_catalog", encoder=str, decoder=json.loads
-    )
+    await connection.set_type_codec("json", schema="pg_catalog", encoder=str, decoder=json.loads)
     await connection.execute(
         f"SET plan_cache_mode = force_custom_plan; SET jit = off; BEGIN;"
         f"SELECT set_config('mnemic.tenant_id', '{scope.tenant.id}', true)"

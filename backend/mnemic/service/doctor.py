@@ -105,7 +105,7 @@ async def _database(patient: Patient, url: str) -> list[Finding]:
     findings = [
         _server(found.server),
         _extensions(found.server),
-        _durability(found.server),
+        _durability(found.server, is_required=patient.database.require_durable),
         _role(found.role),
         _schema(found.revision, upgrades_itself=is_embedded),
     ]
@@ -138,13 +138,14 @@ def _extensions(server: ServerFacts) -> Finding:
     return _ok("extensions", detail)
 
 
-def _durability(server: ServerFacts) -> Finding:
+def _durability(server: ServerFacts, *, is_required: bool) -> Finding:
     detail = (
         f"fsync {_switch(server.fsync)}, full_page_writes {_switch(server.full_page_writes)}, "
         f"synchronous_commit {server.synchronous_commit}"
     )
     if not server.fsync or server.synchronous_commit == "off":
-        return _fail(
+        made = _fail if is_required else _warn
+        return made(
             "durability",
             detail,
             "set fsync and synchronous_commit on: acknowledged writes may be lost",

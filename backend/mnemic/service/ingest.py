@@ -27,6 +27,7 @@ from mnemic.store.turns import content_digest, external_digest
 __all__ = ["IngestProblem", "IngestReport", "IngestedSession", "Progress", "ingest"]
 
 TURNS_AT_ONCE = 256
+PROBLEMS_MAX = 1_000
 EDITED = "the turn is kept with another text; give the new text an id of its own"
 _TITLES_AT_ONCE = 500
 
@@ -63,12 +64,16 @@ class IngestedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestReport:
-    """What a run did, session by session in the order of the transcript."""
+    """What a run did, session by session in the order of the transcript.
+
+    `problems` are the first `PROBLEMS_MAX`; `problem_count` counts them all.
+    """
 
     sessions: tuple[IngestedSession, ...]
     facts_added: int
     facts_known: int
     problems: tuple[IngestProblem, ...]
+    problem_count: int
 
     @property
     def turns_added(self) -> int:
@@ -149,6 +154,7 @@ class _Run:
         self._projects: dict[str, str | None] = {}
         self._facts_added = self._facts_known = 0
         self._problems: list[IngestProblem] = []
+        self._problem_count = 0
         self.sessions: dict[Scope, _Session] = {}
 
     async def take(self, entry: Entry) -> None:
@@ -208,6 +214,7 @@ class _Run:
             facts_added=self._facts_added,
             facts_known=self._facts_known,
             problems=tuple(self._problems),
+            problem_count=self._problem_count,
         )
 
     async def _utterance(self, entry: Utterance) -> None:
@@ -312,7 +319,9 @@ class _Run:
         return Scope(self._base.tenant, ((MemoryScope.PROJECT, project), *self._base.path))
 
     def _problem(self, line: int | None, session: str | None, reason: str) -> None:
-        self._problems.append(IngestProblem(line=line, session=session, reason=reason))
+        self._problem_count += 1
+        if len(self._problems) < PROBLEMS_MAX:
+            self._problems.append(IngestProblem(line=line, session=session, reason=reason))
 
 
 def _above(scope: Scope) -> Scope:

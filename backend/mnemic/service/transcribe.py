@@ -25,18 +25,11 @@ async def append_turns(tools: Tools, turns: Sequence[TurnCreate], *, scope: Scop
     """The turns stand in the session of `scope`, in order after what is there; one receipt each.
 
     A turn whose `external_id` the session holds already is not added again (`created` is false),
-    nor one that was forgotten here (`refused`).
-    All of them are added, or none. A session that was not started is started. Raises
+    nor one that was forgotten here (`refused`). The others are added, all or none. A session that was not started is started. Raises
     `InvalidInput`, and `Conflict` if the session has ended and something new would be added, or if
     an `external_id` comes with another text.
     """
-    limits = tools.settings.limits
-    session_scope(scope)
-    if len(turns) > limits.batch_max:
-        raise InvalidInput(
-            f"holds {len(turns)} turns; the most at once is {limits.batch_max}", field="turns"
-        )
-    checked = [checked_turn(turn, limits) for turn in turns]
+    checked = _checked(tools, turns, scope)
     if not checked:
         return []
     known, refused = await tools.transact(
@@ -50,9 +43,32 @@ async def append_turns(tools: Tools, turns: Sequence[TurnCreate], *, scope: Scop
     vectors = await tools.vectors(
         [turn_text(turn.actor, turn.text, turn.caption) for _, turn in batch]
     )
+    added = await _land(tools, scope, batch, vectors) if batch else set()
+    await count_terms_now(tools, scope.tenant.id, written=len(added))
+    state = VectorState.READY if vectors is not None else VectorState.PENDING
+    return [
+        _receipt(identity, state, created=identity in added, refused=mark in refused)
+        for identity, mark in _identified(scope, checked, batch, refused, added)
+    ]
+
+
+def _checked(tools: Tools, turns: Sequence[TurnCreate], scope: Scope) -> list[TurnCreate]:
+    limits = tools.settings.limits
+    session_scope(scope)
+    if len(turns) > limits.batch_max:
+        raise InvalidInput(
+            f"holds {len(turns)} turns; the most at once is {limits.batch_max}", field="turns"
+        )
+    return [checked_turn(turn, limits) for turn in turns]
+
+
+async def _land(
+    tools: Tools, scope: Scope, batch: _Batch, vectors: Sequence[Vector] | None
+) -> set[TurnId]:
+    """Which turns of the batch were added, in one transaction."""
     model = await tools.live_model() if vectors else None
     now = tools.now()
-    times = [turn.occurred_at for turn in checked]
+    times = [turn.occurred_at for _, turn in batch]
 
     async def land(unit: Unit) -> set[TurnId]:
         await unit.scopes.ensure(scope)
@@ -76,13 +92,7 @@ async def append_turns(tools: Tools, turns: Sequence[TurnCreate], *, scope: Scop
             await unit.vectors.put("turn", _of(batch, vectors, added), model=model.id)
         return added
 
-    added = await tools.transact(scope.tenant.id, land) if batch else set()
-    await count_terms_now(tools, scope.tenant.id, written=len(added))
-    state = VectorState.READY if vectors is not None else VectorState.PENDING
-    return [
-        _receipt(identity, state, created=identity in added, refused=mark in refused)
-        for identity, mark in _identified(scope, checked, batch, refused, added)
-    ]
+    return await tools.transact(scope.tenant.id, land)
 
 
 def _mark(scope: Scope, turn: TurnCreate) -> bytes:
