@@ -25,9 +25,9 @@ async def append_turns(tools: Tools, turns: Sequence[TurnCreate], *, scope: Scop
     """The turns stand in the session of `scope`, in order after what is there; one receipt each.
 
     A turn whose `external_id` the session holds already is not added again (`created` is false),
-    nor one that was forgotten here (`refused`). The others are added, all or none. A session that was not started is started. Raises
-    `InvalidInput`, and `Conflict` if the session has ended and something new would be added, or if
-    an `external_id` comes with another text.
+    nor one that was forgotten here (`refused`). The others are added, all or none. A session that
+    was not started is started. Raises `InvalidInput`, and `Conflict` if the session has ended and
+    something new would be added, or if an `external_id` comes with another text.
     """
     checked = _checked(tools, turns, scope)
     if not checked:
