@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from importlib.metadata import PackageNotFoundError, distribution
+import sys
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,55 @@ def test_every_dependency_has_its_reason_beside_it(root: Path, required: list[Re
 
     missing = {one.name for one in required} - set(reasons)
     assert missing == set()
+
+
+def imported_by(folder: Path) -> dict[str, str]:
+    """The third-party distributions that a folder's files import, each with one such file."""
+    owners = packages_distributions()
+    found = {}
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            for name in names:
+                top = name.partition(".")[0]
+                if top not in sys.stdlib_module_names and top != "mnemic":
+                    owner = owners.get(top, [top])[0]
+                    found[canonicalize_name(owner)] = f"{path.name}: {name}"
+    return found
+
+
+@pytest.mark.parametrize("folder", ["backend", "migrations", "tests", "tools", "benchmarks"])
+def test_what_is_imported_is_asked_for(
+    root: Path, project: dict[str, Any], required: list[Requirement], folder: str
+) -> None:
+    serving = [*project["project"]["dependencies"]]
+    for extra in project["project"]["optional-dependencies"].values():
+        serving += extra
+    wanted = [Requirement(text) for text in serving]
+    if folder in {"tests", "tools", "benchmarks"}:
+        wanted = required
+
+    imported = imported_by(root / folder)
+
+    names = {canonicalize_name(one.name) for one in wanted}
+    assert {name: place for name, place in imported.items() if name not in names} == {}
+
+
+def test_what_is_asked_for_is_used(root: Path, project: dict[str, Any]) -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in (root / "backend").rglob("*.py"))
+    owners: dict[str, set[str]] = {}
+    for top, names in packages_distributions().items():
+        for name in names:
+            owners.setdefault(canonicalize_name(name), set()).add(top)
+
+    names = [Requirement(text).name for text in project["project"]["dependencies"]]
+    unused = [
+        name for name in names if not any(top in texts for top in owners[canonicalize_name(name)])
+    ]
+
+    assert unused == []
 
 
 def test_the_lock_satisfies_what_is_asked_for(

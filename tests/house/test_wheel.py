@@ -10,12 +10,13 @@ import sys
 import sysconfig
 import venv
 import zipfile
+from email import message_from_bytes
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-
-# Nothing of the checkout may be found from the new environment, this project least of all.
-_EDITABLE = ("mnemic", "_editable_impl_mnemic", "__editable__")
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +41,40 @@ def names(wheel: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new virtual environment: the wheel, and links to the packages that it depends on."""
+    """A new virtual environment: the wheel, and links to the packages that it asks for, alone."""
     place = tmp_path_factory.mktemp("environment") / "venv"
     venv.create(place, with_pip=False, symlinks=True)
     paths = {"base": str(place), "platbase": str(place)}
     new = Path(sysconfig.get_path("purelib", "venv", vars=paths))
-    for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if not entry.name.startswith(_EDITABLE) and entry.suffix != ".pth":
-            (new / entry.name).symlink_to(entry)
+    installed = Path(sysconfig.get_path("purelib"))
+    for name in asked_for(wheel):
+        for entry in {file.parts[0] for file in distribution(name).files or ()} - {".."}:
+            if not (new / entry).exists():
+                (new / entry).symlink_to(installed / entry)
     pip = [sys.executable, "-m", "pip", "--python", place / "bin" / "python"]
     quietly = ["--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
     subprocess.run([*pip, "install", *quietly, wheel], check=True, capture_output=True)
     return place
+
+
+def asked_for(wheel: Path) -> set[str]:
+    """The installed distributions that the wheel needs, by its own metadata and theirs."""
+    with zipfile.ZipFile(wheel) as archive:
+        [metadata] = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        told = message_from_bytes(archive.read(metadata))
+    waiting = [(text, "") for text in told.get_all("Requires-Dist", [])]
+    found: set[str] = set()
+    while waiting:
+        text, extra = waiting.pop()
+        one = Requirement(text)
+        name = canonicalize_name(one.name)
+        if one.marker and not one.marker.evaluate({"extra": extra}):
+            continue
+        if name not in found or one.extras:
+            found.add(name)
+            needed = distribution(name).requires or ()
+            waiting += [(needs, asked) for needs in needed for asked in ("", *one.extras)]
+    return found
 
 
 @pytest.fixture
