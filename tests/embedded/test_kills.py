@@ -129,13 +129,15 @@ def test_a_server_that_keeps_ending_is_given_up(
 
 
 def test_a_killed_guard_leaves_no_server_and_the_next_start_recovers(
-    folder: Path, psql: Psql, state_of: StateOf, eventually: Eventually
+    folder: Path, psql: Psql, state_of: StateOf, eventually: Eventually, gone: Gone
 ) -> None:
     with start(EmbeddedSettings(data_dir=folder)) as servers:
         psql(servers, "DROP TABLE IF EXISTS kept; CREATE TABLE kept AS SELECT 42 AS x")
 
         os.kill(state_of(folder)["guard_pid"], signal.SIGKILL)
 
+        eventually(lambda: gone(folder))
+        assert "database system is shut down" in servers.log_files["postgres"].read_text()[-200:]
         with start(EmbeddedSettings(data_dir=folder)) as again:
             assert psql(again, "SELECT x FROM kept") == "42"
             assert servers.postgres_url() == again.postgres_url()
