@@ -121,6 +121,7 @@ def environment(
         "MEM_DATABASE_OWNER_URL": shared_database.owner_url,
         "MEM_REDIS_URL": servers.redis_url,
         "MEM_USER": f"person-{next(_people)}",
+        "MEM_DATABASE__REQUIRE_DURABLE": "false",
     }
     assert not (tmp_path / "data").exists(), "it started servers of its own"
 

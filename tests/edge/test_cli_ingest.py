@@ -154,6 +154,42 @@ def test_a_format_that_is_named_is_the_one_that_is_read(mnemic: Any, ndjson: Wri
     assert (wrong.code, right.code) == (2, 0)
 
 
+def test_a_locomo_file_keeps_its_speakers_and_dates(mnemic: Any, tmp_path: Path) -> None:
+    spoken = [
+        {"speaker": "Ada", "dia_id": "D1:1", "text": "I adopted a grey cat in the shelter"},
+        {"speaker": "Bo", "dia_id": "D1:2", "text": "How lovely, what is its name?"},
+    ]
+    conversation = {
+        "speaker_a": "Ada",
+        "speaker_b": "Bo",
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": spoken,
+    }
+    path = tmp_path / "locomo.json"
+    path.write_text(json.dumps([{"sample_id": "conv-1", "conversation": conversation}]))
+
+    ended = mnemic("ingest", str(path), "--json").document["files"][0]
+    (project,) = {one["scope"].get("project") for one in ended["ingested"]["sessions"]}
+    options = ("--project", project) if project else ()
+    found = mnemic("recall", "What did Ada adopt?", *options, "--json").document["hits"]
+
+    assert (ended["bad_lines"], ended["ingested"]["turns_added"]) == ([], 2)
+    turns = [hit for hit in found if hit["kind"] == "turn"]
+    assert turns[0]["text"] == "Ada: I adopted a grey cat in the shelter"
+    assert turns[0]["occurred_at"].startswith("2023-05-08T13:56")
+
+
+def test_only_the_first_of_many_bad_lines_are_shown(mnemic: Any, ndjson: Write) -> None:
+    path = ndjson(turn("s", 0, "Kept"), *["{broken"] * 1_100)
+
+    shown = mnemic("ingest", str(path))
+    told = mnemic("ingest", str(path), "--json").document["files"][0]
+
+    assert len(shown.err.splitlines()) == 21
+    assert shown.err.splitlines()[-1].startswith(f"{path}: 1080 more bad lines")
+    assert (told["bad_line_count"], len(told["bad_lines"])) == (1_100, 1_000)
+
+
 def test_facts_are_stored_beside_the_sessions(mnemic: Any, ndjson: Write) -> None:
     fact = {"type": "fact", "subject": "deploys", "predicate": "frozen_on", "object": "Friday"}
     path = str(ndjson({**fact, "project": "ledger"}))

@@ -110,6 +110,7 @@ def ingest_json(report: IngestReport) -> dict[str, Any]:
             }
             for one in report.sessions
         ],
+        "problem_count": report.problem_count,
         "problems": [
             {"line": one.line, "session": one.session, "reason": one.reason}
             for one in report.problems

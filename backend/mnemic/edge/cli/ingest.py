@@ -18,7 +18,7 @@ from mnemic.edge.cli.options import JsonOption
 from mnemic.edge.cli.progress import counting
 from mnemic.edge.cli.scopes import options_of, scoped
 from mnemic.edge.cli.writing import clipped, write_json, write_line, write_side
-from mnemic.errors import InvalidInput
+from mnemic.errors import InvalidInput, Unavailable
 from mnemic.model.scope import Scope
 
 if TYPE_CHECKING:
@@ -81,13 +81,12 @@ def ingest(
     jobs = _surveyed(files, form, name)
     try:
         _report_bad_lines(jobs)
-        refused = strict and any(job.survey.bad_lines for job in jobs)
+        refused = strict and any(job.survey.bad_line_count for job in jobs)
         readable = [job for job in jobs if job.survey.is_readable]
         if readable and not refused:
             with_memory(lambda memory: _ingest_all(memory, readable, scope, keep_open=keep_open))
     finally:
-        for job in jobs:
-            job.file.close()
+        _close(jobs)
     if as_json:
         write_json({"files": [_document(job) for job in jobs]})
     else:
@@ -121,7 +120,7 @@ def command_name() -> str:
 
 def _surveyed(files: list[str], form: FormatName, name: str | None) -> list[_Job]:
     with waiting("Reading"):
-        from mnemic.edge.cli.transcripts import TranscriptFile
+        from mnemic.edge.cli.transcripts import Survey, TranscriptFile
         from mnemic.model.transcript import Bounds, Format
         from mnemic.settings_reading import read_settings
 
@@ -134,17 +133,34 @@ def _surveyed(files: list[str], form: FormatName, name: str | None) -> list[_Job
         if files.count("-") > 1:
             raise InvalidInput("standard input can be read only once", field="files")
         told = None if form is FormatName.AUTO else Format(form.value)
-        opened = [TranscriptFile(one, form=told, name=name, bounds=bounds) for one in files]
-        return [_Job(file, file.survey()) for file in opened]
+        jobs: list[_Job] = []
+        try:
+            for one in files:
+                file = TranscriptFile(one, form=told, name=name, bounds=bounds)
+                jobs.append(_Job(file, Survey()))
+                jobs[-1].survey = file.survey()
+        except BaseException:
+            _close(jobs)
+            raise
+        return jobs
+
+
+def _close(jobs: list[_Job]) -> None:
+    for job in jobs:
+        job.file.close()
 
 
 async def _ingest_all(
     memory: MemoryManager, jobs: list[_Job], scope: Scope, *, keep_open: bool
 ) -> None:
     for job in jobs:
-        job.report = await run_ingest(
-            memory, job.file, job.survey, scope=scope, keep_open=keep_open
-        )
+        try:
+            job.report = await run_ingest(
+                memory, job.file, job.survey, scope=scope, keep_open=keep_open
+            )
+        except Unavailable:
+            write_side("What was begun is kept; the same command, run again, completes it.")
+            raise
 
 
 def _report_bad_lines(jobs: list[_Job]) -> None:
@@ -152,15 +168,19 @@ def _report_bad_lines(jobs: list[_Job]) -> None:
         bad = job.survey.bad_lines
         for line in bad[:BAD_LINES_SHOWN_MAX]:
             write_side(f"{job.file.label}:{line.number}: {line.reason}")
-        if len(bad) > BAD_LINES_SHOWN_MAX:
-            rest = len(bad) - BAD_LINES_SHOWN_MAX
-            write_side(f"{job.file.label}: {rest} more bad lines; --json lists them all")
+        if (rest := job.survey.bad_line_count - BAD_LINES_SHOWN_MAX) > 0:
+            write_side(f"{job.file.label}: {rest} more bad lines; --json lists the first 1,000")
 
 
 def _document(job: _Job) -> dict[str, Any]:
     bad = [{"line": one.number, "reason": one.reason} for one in job.survey.bad_lines]
     done = ingest_json(job.report) if job.report else None
-    return {"file": job.file.label, "bad_lines": bad, "ingested": done}
+    return {
+        "file": job.file.label,
+        "bad_line_count": job.survey.bad_line_count,
+        "bad_lines": bad,
+        "ingested": done,
+    }
 
 
 def _show(jobs: list[_Job], scope: Scope) -> None:
@@ -184,7 +204,7 @@ def _show_report(job: _Job, report: IngestReport) -> None:
         f"{report.turns_added} turns added, {report.turns_known} already there · "
         f"{report.episodes_created} new episodes · "
         f"{report.facts_added} facts added, {report.facts_known} already there · "
-        f"{len(job.survey.bad_lines)} bad lines"
+        f"{job.survey.bad_line_count} bad lines"
     )
     for session in report.sessions:
         state = clipped(session.title, 100) if session.title else "(active)"
@@ -205,7 +225,8 @@ def _leave(jobs: list[_Job], *, strict: bool) -> None:
     if not all(job.survey.is_readable for job in jobs):
         raise typer.Exit(INVALID)
     if strict and any(
-        job.survey.bad_lines or (job.report and (job.report.problems or job.report.turns_left_out))
+        job.survey.bad_line_count
+        or (job.report and (job.report.problems or job.report.turns_left_out))
         for job in jobs
     ):
         raise typer.Exit(FAILED)

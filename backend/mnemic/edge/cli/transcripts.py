@@ -26,17 +26,22 @@ from mnemic.model.transcript import (
 __all__ = ["Survey", "TranscriptFile"]
 
 STANDARD_INPUT = "-"
+BAD_LINES_MAX = 1_000
 _IN_MEMORY_BYTES_MAX = 8 * 1_048_576
 
 
 @dataclass(slots=True)
 class Survey:
-    """What a file holds, told by reading it once."""
+    """What a file holds, told by reading it once.
+
+    `bad_lines` are the first `BAD_LINES_MAX`; `bad_line_count` counts them all.
+    """
 
     turns: int = 0
     facts: int = 0
     sessions: set[tuple[str | None, str]] = field(default_factory=set)
     bad_lines: list[BadLine] = field(default_factory=list)
+    bad_line_count: int = 0
 
     @property
     def is_readable(self) -> bool:
@@ -89,7 +94,9 @@ class TranscriptFile:
                 case StatedFact():
                     found.facts += 1
                 case BadLine():
-                    found.bad_lines.append(entry)
+                    found.bad_line_count += 1
+                    if len(found.bad_lines) < BAD_LINES_MAX:
+                        found.bad_lines.append(entry)
                 case SessionInfo():
                     pass
         return found
