@@ -75,9 +75,18 @@ CacheDsn = Annotated[SecretStr, AfterValidator(_redis)]
 
 
 def default_data_dir() -> Path:
-    """The folder of the embedded servers: `$XDG_DATA_HOME/mnemic`, else `~/.local/share/mnemic`."""
+    """The folder of the embedded servers: `$XDG_DATA_HOME/mnemic`, else `~/.local/share/mnemic`.
+
+    An account without a home, as in a container, has `/var/tmp/mnemic-<uid>`.
+    """
     base = os.environ.get("XDG_DATA_HOME")
-    return Path(base) / "mnemic" if base else Path.home() / ".local" / "share" / "mnemic"
+    if base:
+        return Path(base) / "mnemic"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return Path("/var/tmp") / f"mnemic-{os.getuid()}"  # noqa: S108 - checked when it is used
+    return home / ".local" / "share" / "mnemic"
 
 
 class _Section(BaseModel):
@@ -256,7 +265,7 @@ class MemorySettings(BaseSettings):
     database_owner_url: AsyncDsn | None = Field(default=None, description="migrates")
     redis_url: CacheDsn | None = Field(default=None, description="working memory, cache, broker")
 
-    embedded: EmbeddedSettings = EmbeddedSettings()
+    embedded: EmbeddedSettings = Field(default_factory=EmbeddedSettings)
     database: DatabaseSettings = DatabaseSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     limits: LimitSettings = LimitSettings()
