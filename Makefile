@@ -24,8 +24,12 @@ help:
 setup:
 	@tools/setup
 
+# The data lie below the home, where the command finds them again; for a user without one, here.
 demo: setup
-	@$(BIN)/mnemic demo $(ARGS)
+	@if [ -z "$${MEM_EMBEDDED__DATA_DIR:-}$${XDG_DATA_HOME:-}" ] && ! [ -w "$${HOME:-/nonexistent}" ]; \
+	then MEM_EMBEDDED__DATA_DIR="$$PWD/.demo"; export MEM_EMBEDDED__DATA_DIR; \
+	    echo "demo: no home to write to; the data go to .demo (set MEM_EMBEDDED__DATA_DIR to it)"; fi; \
+	$(BIN)/mnemic demo $(ARGS)
 
 # A part of the suite (ARGS) is not held to the coverage of the whole.
 test: setup

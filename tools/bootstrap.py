@@ -64,6 +64,7 @@ _PIP_ASTRAY = (
 _PRODUCTS = (
     ".coverage",
     ".coverage.*",
+    ".demo",
     ".hypothesis",
     ".import_linter_cache",
     ".mypy_cache",
