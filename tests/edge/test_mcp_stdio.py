@@ -23,7 +23,7 @@ from mnemic.embedded import EmbeddedServers
 from mnemic.embedded.control import guard_lives
 from mnemic.manager import MemoryManager
 from mnemic.model.scope import Scope
-from mnemic.settings import MemorySettings
+from mnemic.settings import DatabaseSettings, MemorySettings
 
 PATIENCE_SECONDS = 60.0
 LINE_BYTES_MAX = 64 * 1024 * 1024
@@ -103,6 +103,7 @@ def environment(database: Any, servers: EmbeddedServers) -> dict[str, str]:
         **os.environ,
         "MEM_DATABASE_URL": database.app_url,
         "MEM_REDIS_URL": servers.redis_url,
+        "MEM_DATABASE__REQUIRE_DURABLE": "false",
     }
 
 
@@ -207,6 +208,7 @@ async def test_the_scope_is_what_the_start_said(environment: dict[str, str], dat
     settings = MemorySettings(
         database_url=SecretStr(environment["MEM_DATABASE_URL"]),
         redis_url=SecretStr(environment["MEM_REDIS_URL"]),
+        database=DatabaseSettings(require_durable=False),
     )
 
     async with started({**environment, "MEM_USER": "u"}, "mcp", "--org", "acme", *levels) as server:

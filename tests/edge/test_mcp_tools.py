@@ -21,7 +21,7 @@ from mnemic.embedded import EmbeddedServers
 from mnemic.errors import EmbedderUnavailable
 from mnemic.manager import MemoryManager
 from mnemic.model.scope import Scope
-from mnemic.settings import MemorySettings
+from mnemic.settings import DatabaseSettings, MemorySettings
 from mnemic.store import roles
 from mnemic.wiring import Wiring
 
@@ -46,6 +46,7 @@ async def settings(servers: EmbeddedServers, template: str) -> AsyncIterator[Mem
     yield MemorySettings(
         database_url=SecretStr(servers.postgres_url(roles.APP_ROLE, NAME)),
         redis_url=SecretStr(servers.redis_url),
+        database=DatabaseSettings(require_durable=False),
     )
     await connection.execute(f"DROP DATABASE {NAME} WITH (FORCE)")
     await connection.close()

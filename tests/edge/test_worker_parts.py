@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -21,13 +20,18 @@ from pydantic import SecretStr
 
 from mnemic.edge.worker.app import JOBS, RETRIES_MAX, WAITING_MAX, BoundedScheduler, build_app
 from mnemic.edge.worker.bridge import Bridge
-from mnemic.edge.worker.broker import broker_url, key_prefix
+from mnemic.edge.worker.broker import broker_url
 from mnemic.embed import LocalEmbedder
 from mnemic.embedded import EmbeddedServers
 from mnemic.errors import ConfigurationError, EmbedderUnavailable
 from mnemic.manager import MemoryManager
 from mnemic.model.scope import Scope
-from mnemic.settings import EmbeddedSettings, MaintenanceSettings, MemorySettings
+from mnemic.settings import (
+    DatabaseSettings,
+    MaintenanceSettings,
+    MemorySettings,
+    WorkingSettings,
+)
 from mnemic.wiring import Wiring
 
 UNREACHED = "unix:///nowhere/valkey.sock"
@@ -51,7 +55,10 @@ class EmbedderAway(LocalEmbedder):
 @pytest.fixture
 def settings(database: Any, servers: EmbeddedServers) -> MemorySettings:
     return MemorySettings(
-        database_url=SecretStr(database.app_url), redis_url=SecretStr(servers.redis_url)
+        database_url=SecretStr(database.app_url),
+        redis_url=SecretStr(servers.redis_url),
+        database=DatabaseSettings(require_durable=False),
+        working=WorkingSettings(namespace=database.name),
     )
 
 
@@ -92,21 +99,14 @@ def test_certificates_are_checked_unless_the_url_says_otherwise() -> None:
         assert connection.ssl == {"ssl_cert_reqs": 2}  # ssl.CERT_REQUIRED
 
 
-def test_keys_begin_alike_for_one_database_and_differ_for_two() -> None:
-    def prefix(url: str) -> str:
-        return key_prefix(MemorySettings(database_url=SecretStr(url)))
+def test_installations_on_one_valkey_are_kept_apart_by_their_namespace() -> None:
+    def keys_of(namespace: str) -> str:
+        settings = MemorySettings(working=WorkingSettings(namespace=namespace))
+        app = build_app(settings, redis_url=UNREACHED)
+        return str(app.conf.broker_transport_options["global_keyprefix"])
 
-    def embedded(path: str) -> str:
-        return key_prefix(MemorySettings(embedded=EmbeddedSettings(data_dir=Path(path))))
-
-    one = prefix("postgresql://mnemic_app:secret@db.internal/memories")
-
-    assert one == prefix("postgresql+asyncpg://other@db.internal:5432/memories?ssl=require")
-    assert one != prefix("postgresql://mnemic_app:secret@db.internal/others")
-    assert one != prefix("postgresql://mnemic_app:secret@db.internal:5433/memories")
-    assert prefix("postgresql://a@/m?host=/run/a") != prefix("postgresql://a@/m?host=/run/b")
-    assert embedded("/a/b/../c") == embedded("/a/c") != embedded("/a/d")
-    assert "secret" not in one
+    assert keys_of("one") != keys_of("two")
+    assert keys_of("one").startswith("one:")
 
 
 def test_the_environment_of_another_celery_application_is_not_ours(
@@ -257,6 +257,10 @@ async def kept_without_vector(settings: MemorySettings, text: str) -> None:
         await memory.remember(text, scope=Scope.user("u"), memory_type="episodic")
 
 
+async def counted(memory: MemoryManager) -> None:
+    await memory.maintenance.count_terms()
+
+
 def run_eagerly(app: Celery, name: str) -> Any:
     return app.tasks[name].apply()
 
@@ -273,8 +277,11 @@ async def test_only_what_is_retryable_is_tried_again_and_not_for_ever(
     settings: MemorySettings, bridged: Callable[..., Bridge], fault: Exception, tries: int
 ) -> None:
     await kept_without_vector(settings, "The gate squeaks")
-    embedder = EmbedderAway(fault)
-    app = build_app(settings, redis_url=UNREACHED, bridge=bridged(settings, embedder=embedder))
+    embedder = EmbedderAway(EmbedderUnavailable("away"))
+    bridge = bridged(settings, embedder=embedder)
+    await asyncio.to_thread(bridge.run, counted, seconds=30)
+    app = build_app(settings, redis_url=UNREACHED, bridge=bridge)
+    embedder.fault, embedder.asked = fault, 0
 
     result = await asyncio.to_thread(run_eagerly, app, "mnemic.embed_missing")
 
@@ -338,6 +345,7 @@ async def test_a_forked_child_has_a_loop_and_connections_of_its_own(
         **os.environ,
         "MEM_DATABASE_URL": settings.database_url.get_secret_value(),
         "MEM_REDIS_URL": settings.redis_url.get_secret_value(),
+        "MEM_DATABASE__REQUIRE_DURABLE": "false",
     }
 
     ended = await asyncio.to_thread(

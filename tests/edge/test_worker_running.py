@@ -29,7 +29,12 @@ from mnemic.errors import EmbedderUnavailable
 from mnemic.manager import MemoryManager
 from mnemic.model.scope import Scope
 from mnemic.model.turn import TurnCreate
-from mnemic.settings import MaintenanceSettings, MemorySettings
+from mnemic.settings import (
+    DatabaseSettings,
+    MaintenanceSettings,
+    MemorySettings,
+    WorkingSettings,
+)
 from mnemic.wiring import Wiring
 
 PATIENCE_SECONDS = 90.0
@@ -120,6 +125,8 @@ def settings(database: Any, servers: EmbeddedServers) -> MemorySettings:
     return MemorySettings(
         database_url=SecretStr(database.app_url),
         redis_url=SecretStr(servers.redis_url),
+        database=DatabaseSettings(require_durable=False),
+        working=WorkingSettings(namespace=database.name),
         maintenance=MaintenanceSettings(
             idle_after=timedelta(seconds=IDLE_SECONDS),
             end_idle_every_seconds=1,
@@ -142,7 +149,8 @@ def environment_of(settings: MemorySettings) -> dict[str, str]:
         "MEM_MAINTENANCE__EMBED_MISSING_EVERY_SECONDS": str(
             maintenance.embed_missing_every_seconds
         ),
-        "MEM_EMBEDDED__DATA_DIR": str(settings.embedded.data_dir),
+        "MEM_WORKING__NAMESPACE": settings.working.namespace,
+        "MEM_DATABASE__REQUIRE_DURABLE": str(settings.database.require_durable),
     }
     if settings.database_url is not None and settings.redis_url is not None:
         told["MEM_DATABASE_URL"] = settings.database_url.get_secret_value()
@@ -328,3 +336,15 @@ async def test_worker_and_beat_share_the_embedded_servers_and_stop_them_at_last(
     assert served
     assert not guard_lives(folder)
     assert {one["level"] for one in worker.events} == {"info"}, worker.log
+
+
+async def test_a_worker_refuses_at_once_what_it_could_never_serve(
+    database: Any, environment: dict[str, str], start: Callable[..., Program]
+) -> None:
+    worker = start({**environment, "MEM_DATABASE_URL": database.owner_url}, "worker")
+
+    code = await asyncio.to_thread(worker.process.wait, PATIENCE_SECONDS)
+
+    assert code == 4
+    assert "mnemic_app" in worker.log
+    assert "Traceback" not in worker.log

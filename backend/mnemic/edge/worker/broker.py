@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-from urllib.parse import parse_qs, parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from mnemic.settings import MemorySettings
 
 __all__ = ["broker_url", "key_prefix"]
-
-POSTGRES_PORT = 5432
 
 
 def broker_url(redis_url: str) -> str:
@@ -30,20 +27,9 @@ def broker_url(redis_url: str) -> str:
 
 
 def key_prefix(settings: MemorySettings) -> str:
-    """What every key of the broker begins with, so that two installations share one Valkey.
+    """What every key of the broker begins with.
 
-    It stands for the database: worker and beat must name it alike (host, port and name; the role
-    and the password do not matter).
+    Installations that share one Valkey are kept apart by `working.namespace`; otherwise one's
+    worker would take the other's messages.
     """
-    mark = sha256(_database(settings).encode()).hexdigest()[:12]
-    return f"mnemic:{mark}:"
-
-
-def _database(settings: MemorySettings) -> str:
-    if settings.database_url is None:
-        return f"embedded {settings.embedded.data_dir.expanduser().resolve()}"
-    parts = urlsplit(settings.database_url.get_secret_value())
-    query = parse_qs(parts.query)
-    host = query["host"][0] if "host" in query else parts.hostname or ""
-    port = query["port"][0] if "port" in query else parts.port or POSTGRES_PORT
-    return f"{unquote(host)} {port} {unquote(parts.path)}"
+    return f"{settings.working.namespace}:jobs:"

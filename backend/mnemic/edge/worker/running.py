@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from multiprocessing import get_context
 from typing import Any
 
 import structlog
@@ -43,7 +45,7 @@ def work(settings: MemorySettings, *, concurrency: int, pool: str) -> int:
     with ExitStack() as held:
         held.callback(lambda: asyncio.run(servers.close()))
         held.callback(bridge.close)
-        asyncio.run(_refuse_unfit(reached))
+        _refuse_unfit(reached)
         app = build_app(settings, redis_url=servers.redis_url, bridge=bridge)
         worker: Any = app.Worker(
             concurrency=concurrency,
@@ -89,10 +91,22 @@ def _at(servers: Servers, settings: MemorySettings) -> MemorySettings:
     )
 
 
-async def _refuse_unfit(settings: MemorySettings) -> None:
-    try:
+def _refuse_unfit(settings: MemorySettings) -> None:
+    """Memory could be opened, or a server is away for now.
+
+    Tried in a child, so that this process, which forks the others, has no threads and no model.
+    """
+    with ProcessPoolExecutor(1, get_context("fork")) as child:
+        child.submit(_try_opening, settings).result()
+
+
+def _try_opening(settings: MemorySettings) -> None:
+    async def opened() -> None:
         async with MemoryManager.open(settings):
             pass
+
+    try:
+        asyncio.run(opened())
     except Unavailable as fault:
         log.warning("worker_waits", code=fault.code, reason=str(fault))
 
