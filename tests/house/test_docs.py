@@ -140,7 +140,7 @@ def perform(snippet: Snippet, environment: dict[str, str]) -> str:
 def test_a_runnable_snippet_runs_as_written(snippet: Snippet, home: dict[str, str]) -> None:
     printed = perform(snippet, home)
 
-    assert printed.strip()
+    assert printed.strip() or "assert " in snippet.text
 
 
 @pytest.mark.story
