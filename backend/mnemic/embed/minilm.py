@@ -11,6 +11,7 @@ in this package together.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -61,6 +62,8 @@ class MiniLM:
     """A tokenizer and a session. Safe to use from several threads at once."""
 
     def __init__(self, *, threads: int) -> None:
+        # Else it writes a device id below the home when it is imported, and reports its use.
+        os.putenv("ORT_DISABLE_TELEMETRY", "1")
         import onnxruntime  # noqa: PLC0415 - slow to import, see the module's docstring
         from tokenizers import Tokenizer  # noqa: PLC0415 - as above
 
@@ -70,6 +73,7 @@ class MiniLM:
         # "[SEP]" in a memory is text that somebody wrote, not a mark of the model's.
         self._tokenizer.encode_special_tokens = True
 
+        onnxruntime.disable_telemetry_events()  # in case the host imported it before us
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
