@@ -173,6 +173,7 @@ def test_the_main_job_runs_from_the_wheel_alone(environment: Path, elsewhere: Pa
     assert "frozen on Fridays" in told["recall"][0]["hits"][0]["text"]
     assert "frozen on Fridays" in told["context"]["text"]
     assert 0 < told["context"]["tokens"] <= 300
+    assert [path.name for path in elsewhere.iterdir()] == ["data"]
 
 
 def test_the_source_distribution_can_build_the_same_wheel(
