@@ -155,14 +155,19 @@ class MemoryManager:
         return await context(self._tools, query, scope=scope, budget=budget)
 
     async def forget(
-        self, ids: Sequence[UUID], *, scope: Scope, reason: str | None = None
+        self,
+        ids: Sequence[UUID],
+        *,
+        scope: Scope,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Forgotten:
-        """The memories of exactly these ids are gone, all or none.
+        """The memories of exactly these ids are gone, all or none, and refused from now on.
 
         Raises `NotFound` for an id that is not visible from `scope`, `Forbidden` for one that
-        stands in a wider scope.
+        stands in a wider scope without a grant.
         """
-        return await forget(self._tools, ids, scope=scope, reason=reason)
+        return await forget(self._tools, ids, scope=scope, reason=reason, key=idempotency_key)
 
     def at(self, scope: Scope) -> Tiers:
         """The tiers of one scope: `episodic`, `semantic`, `procedural`."""

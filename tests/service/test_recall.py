@@ -262,7 +262,7 @@ async def test_a_narrow_scope_cannot_forget_what_a_wider_one_holds(
 ) -> None:
     wide = await memory.remember("The rota is weekly.", scope=scope)
 
-    with pytest.raises(Forbidden, match="wider scope"):
+    with pytest.raises(Forbidden, match="wider global scope"):
         await memory.forget([wide.id], scope=scope.project("p"))
 
 
@@ -331,3 +331,27 @@ async def test_a_vector_that_cannot_be_kept_is_none(
         receipt = await memory.remember("The rota is weekly.", scope=scope)
 
     assert receipt.vector.value == "pending"
+
+
+async def test_one_key_forgets_once_and_answers_the_same(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    kept = await memory.remember("The rota is weekly.", scope=scope)
+
+    first = await memory.forget([kept.id], scope=scope, idempotency_key="k")
+    second = await memory.forget([kept.id], scope=scope, idempotency_key="k")
+
+    assert first == second
+    assert first.counts == {"fact": 1}
+
+
+async def test_a_grant_lets_a_narrow_scope_forget_above(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    project, agent = scope.project("p"), scope.project("p").agent("a")
+    wide = await memory.remember("The rota is weekly.", scope=project)
+    await memory.grants.allow(agent, to=project)
+
+    forgotten = await memory.forget([wide.id], scope=agent)
+
+    assert forgotten.total == 1

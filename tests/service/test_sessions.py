@@ -275,3 +275,30 @@ async def test_idle_sessions_are_ended_and_busy_ones_are_not(
     assert states == {"old": "ended", "fresh": "active"}
     assert report.done >= 1
     assert report.failed == 0
+
+
+async def test_one_key_appends_once(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    session = scope.session("s")
+    said = [a_turn("One."), a_turn("Two.")]
+
+    answers = await asyncio.gather(
+        *(memory.sessions.append(said, scope=session, idempotency_key="k") for _ in range(16))
+    )
+
+    assert all(answer == answers[0] for answer in answers)
+    count = "SELECT count(*) FROM mnemic.turns WHERE session_id = $1"
+    assert await seen.fetchval(count, session.id) == 2
+    with pytest.raises(Conflict, match="idempotency key"):
+        await memory.sessions.append([a_turn("Three.")], scope=session, idempotency_key="k")
+
+
+async def test_an_append_is_witnessed(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    await memory.sessions.append([a_turn("Heliotrope.")], scope=scope.session("s"))
+
+    rows = await seen.fetch("SELECT * FROM mnemic.audit_log WHERE tenant_id = $1", scope.tenant.id)
+    assert [row["action"] for row in rows] == ["session.append"]
+    assert "eliotrope" not in str([dict(row) for row in rows])

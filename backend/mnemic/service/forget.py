@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from mnemic.errors import Forbidden, InvalidInput, NotFound
+from mnemic.errors import InvalidInput, NotFound
+from mnemic.model.normalise import clean_text
 from mnemic.model.scope import Scope
+from mnemic.service.parsing import checked_key
+from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
+from mnemic.service.witness import Write, answered, claimed, request_digest
 from mnemic.store.guards import AuditEntry
 from mnemic.store.unit import Unit
 
@@ -28,15 +32,21 @@ class Forgotten:
 
 
 async def forget(
-    tools: Tools, ids: Sequence[UUID], *, scope: Scope, reason: str | None = None
+    tools: Tools,
+    ids: Sequence[UUID],
+    *,
+    scope: Scope,
+    reason: str | None = None,
+    key: str | None = None,
 ) -> Forgotten:
     """The memories of exactly these ids are gone: all of them, or none.
 
     What was forgotten is refused when it comes again (digests alone are kept for that), until a
     caller asks for it with `lift=True`.
 
-    Raises `NotFound` if one is not visible from `scope`, `Forbidden` if one stands in a wider
-    scope (forget it from there), `InvalidInput` for an empty or overlong list.
+    The same idempotency key with the same ids gives the first answer again. Raises `NotFound` if
+    one is not visible from `scope`, `Forbidden` if one stands in a wider scope without a grant,
+    `InvalidInput` for an empty or overlong list.
     """
     limit = tools.settings.limits.batch_max
     wanted = list(dict.fromkeys(ids))
@@ -44,31 +54,48 @@ async def forget(
         raise InvalidInput("must name at least one memory", field="ids")
     if len(wanted) > limit:
         raise InvalidInput(f"names {len(wanted)} memories; the most is {limit}", field="ids")
+    why = None if reason is None else clean_text(reason, field="reason", chars_max=1_000)
     now = tools.now()
+    write = Write(
+        operation="memory.forget",
+        request=request_digest("forget", sorted(str(one) for one in wanted)),
+        key=checked_key(key),
+    )
 
     async def land(unit: Unit) -> Forgotten:
+        await unit.scopes.ensure(scope)
+        if (answer := await claimed(unit, scope, write, now=now)) is not None:
+            return Forgotten(counts=answer)
         found = await unit.forgetting.locate(scope, wanted)
         if missing := [one for one in wanted if one not in found]:
             raise NotFound(f"No memory {missing[0]} in this scope.", id=missing[0])
-        if above := [one for one in wanted if found[one][1] != scope.id]:
-            raise Forbidden(
-                f"{above[0]} stands in a wider scope; forget it from that scope.", id=above[0]
-            )
         counts: dict[str, int] = {}
-        for noun in dict.fromkeys(kind for kind, _ in found.values()):
-            chosen = [one for one in wanted if found[one][0] == noun]
-            marks = await unit.forgetting.marks(scope, noun, chosen)
-            await unit.tombstones.add(scope, marks, kind=noun, reason=reason, now=now)
-            counts[noun] = await unit.forgetting.delete(scope, noun, chosen)
+        for (noun, place_id), chosen in _grouped(wanted, found).items():
+            place = await require_write(unit, scope, place_id)
+            marks = await unit.forgetting.marks(place, noun, chosen)
+            await unit.tombstones.add(place, marks, kind=noun, reason=why, now=now)
+            landed = await unit.forgetting.delete(place, noun, chosen)
+            counts[noun] = counts.get(noun, 0) + landed
         for one in wanted:
             entry = AuditEntry(
                 id=tools.new_id(),
-                action="memory.forget",
+                action=write.operation,
                 subject_kind=found[one][0],
                 subject_id=one,
-                reason=reason,
+                reason=why,
             )
             await unit.guards.audit(scope, entry, now=now)
+        await answered(unit, scope, write, counts)
         return Forgotten(counts=counts)
 
     return await tools.transact(scope.tenant.id, land)
+
+
+def _grouped(
+    wanted: Sequence[UUID], found: dict[UUID, tuple[str, UUID]]
+) -> dict[tuple[str, UUID], list[UUID]]:
+    """The ids by kind and scope, in one order for every caller, so that two never deadlock."""
+    groups: dict[tuple[str, UUID], list[UUID]] = {}
+    for one in sorted(wanted):
+        groups.setdefault(found[one], []).append(one)
+    return dict(sorted(groups.items()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from uuid import uuid5
 
 from mnemic.errors import Conflict, InvalidInput
@@ -11,8 +12,10 @@ from mnemic.model.receipt import Durability, Receipt, VectorState
 from mnemic.model.scope import Scope
 from mnemic.model.turn import TurnCreate, TurnId
 from mnemic.service.count_terms import count_terms_now
-from mnemic.service.parsing import checked_turn, session_scope
+from mnemic.service.parsing import checked_key, checked_turn, session_scope
 from mnemic.service.tools import Tools
+from mnemic.service.witness import Write, answered, claimed, request_digest
+from mnemic.store.guards import AuditEntry
 from mnemic.store.turns import content_digest, external_digest, turn_mark, turn_text
 from mnemic.store.unit import Unit
 
@@ -21,13 +24,16 @@ __all__ = ["append_turns"]
 _Batch = list[tuple[TurnId, TurnCreate]]
 
 
-async def append_turns(tools: Tools, turns: Sequence[TurnCreate], *, scope: Scope) -> list[Receipt]:
+async def append_turns(
+    tools: Tools, turns: Sequence[TurnCreate], *, scope: Scope, key: str | None = None
+) -> list[Receipt]:
     """The turns stand in the session of `scope`, in order after what is there; one receipt each.
 
     A turn whose `external_id` the session holds already is not added again (`created` is false),
     nor one that was forgotten here (`refused`). The others are added, all or none. A session that
     was not started is started. Raises `InvalidInput`, and `Conflict` if the session has ended and
-    something new would be added, or if an `external_id` comes with another text.
+    something new would be added, or if an `external_id` comes with another text. The same
+    idempotency key with the same turns gives the first receipts again.
     """
     checked = _checked(tools, turns, scope)
     if not checked:
@@ -43,13 +49,16 @@ async def append_turns(tools: Tools, turns: Sequence[TurnCreate], *, scope: Scop
     vectors = await tools.vectors(
         [turn_text(turn.actor, turn.text, turn.caption) for _, turn in batch]
     )
-    added = await _land(tools, scope, batch, vectors) if batch else set()
-    await count_terms_now(tools, scope.tenant.id, written=len(added))
-    state = VectorState.READY if vectors is not None else VectorState.PENDING
-    return [
-        _receipt(identity, state, created=identity in added, refused=mark in refused)
-        for identity, mark in _identified(scope, checked, batch, refused, added)
-    ]
+    write = Write(operation="session.append", request=_request(checked), key=checked_key(key))
+    receipts = await _land(tools, scope, checked, batch, vectors, write)
+    written = sum(receipt.created for receipt in receipts)
+    await count_terms_now(tools, scope.tenant.id, written=written)
+    return receipts
+
+
+def _request(turns: Sequence[TurnCreate]) -> bytes:
+    said = [(turn.actor, turn.role, turn.text, turn.caption, turn.external_id) for turn in turns]
+    return request_digest("session.append", said)
 
 
 def _checked(tools: Tools, turns: Sequence[TurnCreate], scope: Scope) -> list[TurnCreate]:
@@ -63,36 +72,67 @@ def _checked(tools: Tools, turns: Sequence[TurnCreate], scope: Scope) -> list[Tu
 
 
 async def _land(
-    tools: Tools, scope: Scope, batch: _Batch, vectors: Sequence[Vector] | None
-) -> set[TurnId]:
-    """Which turns of the batch were added, in one transaction."""
+    tools: Tools,
+    scope: Scope,
+    turns: Sequence[TurnCreate],
+    batch: _Batch,
+    vectors: Sequence[Vector] | None,
+    write: Write,
+) -> list[Receipt]:
+    """The batch is added and witnessed in one transaction; a receipt for each of `turns`."""
     model = await tools.live_model() if vectors else None
     now = tools.now()
-    times = [turn.occurred_at for _, turn in batch]
 
-    async def land(unit: Unit) -> set[TurnId]:
+    async def land(unit: Unit) -> list[Receipt]:
         await unit.scopes.ensure(scope)
-        await unit.sessions.start(scope, at=min(times), now=now)
-        # Another writer may have added some of them since; the session's row is locked now.
-        present, gone = await _standing(unit, scope, [turn for _, turn in batch])
-        missing = [
-            (identity, turn)
-            for identity, turn in batch
-            if (turn.external_id is None or external_digest(turn.external_id) not in present)
-            and _mark(scope, turn) not in gone
-        ]
-        if not missing:
-            return set()
-        first = await unit.sessions.take_places(
-            scope, count=len(missing), first_at=min(times), last_at=max(times)
-        )
-        await unit.turns.add(scope, missing, first_seq=first, now=now)
+        if (answer := await claimed(unit, scope, write, now=now)) is not None:
+            return [Receipt.from_json(one) for one in answer]
+        missing = await _missing(unit, scope, batch, now)
         added = {identity for identity, _ in missing}
+        if missing:
+            await _add(unit, scope, missing, now)
+            entry = AuditEntry(
+                id=tools.new_id(),
+                action=write.operation,
+                subject_kind="session",
+                subject_id=scope.id,
+                content_digest=write.request,
+            )
+            await unit.guards.audit(scope, entry, now=now)
         if vectors and model:
             await unit.vectors.put("turn", _of(batch, vectors, added), model=model.id)
-        return added
+        _, refused = await _standing(unit, scope, turns)
+        state = VectorState.READY if vectors is not None else VectorState.PENDING
+        receipts = [
+            _receipt(identity, state, created=identity in added, refused=mark in refused)
+            for identity, mark in _identified(scope, turns, batch, refused, added)
+        ]
+        await answered(unit, scope, write, [receipt.to_json() for receipt in receipts])
+        return receipts
 
     return await tools.transact(scope.tenant.id, land)
+
+
+async def _missing(unit: Unit, scope: Scope, batch: _Batch, now: datetime) -> _Batch:
+    """What is still to be added, now that the session's row is held against other writers."""
+    if not batch:
+        return []
+    await unit.sessions.start(scope, at=min(turn.occurred_at for _, turn in batch), now=now)
+    present, gone = await _standing(unit, scope, [turn for _, turn in batch])
+    return [
+        (identity, turn)
+        for identity, turn in batch
+        if (turn.external_id is None or external_digest(turn.external_id) not in present)
+        and _mark(scope, turn) not in gone
+    ]
+
+
+async def _add(unit: Unit, scope: Scope, missing: _Batch, now: datetime) -> None:
+    times = [turn.occurred_at for _, turn in missing]
+    first = await unit.sessions.take_places(
+        scope, count=len(missing), first_at=min(times), last_at=max(times)
+    )
+    await unit.turns.add(scope, missing, first_seq=first, now=now)
 
 
 def _mark(scope: Scope, turn: TurnCreate) -> bytes:

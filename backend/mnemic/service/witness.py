@@ -19,7 +19,15 @@ from mnemic.service.tools import Tools
 from mnemic.store.guards import AuditEntry
 from mnemic.store.unit import Unit
 
-__all__ = ["Write", "committed", "land_once", "request_digest", "respect_tombstones"]
+__all__ = [
+    "Write",
+    "answered",
+    "claimed",
+    "committed",
+    "land_once",
+    "request_digest",
+    "respect_tombstones",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +63,9 @@ async def land_once(
 
     async def land(unit: Unit) -> Receipt:
         await unit.scopes.ensure(scope)
-        if write.key is not None:
-            answer = await unit.guards.claim(
-                scope, write.key, operation=write.operation, request=write.request, now=now
-            )
-            if answer is not None:
-                return Receipt.from_json(answer)
+        answer = await claimed(unit, scope, write, now=now)
+        if answer is not None:
+            return Receipt.from_json(answer)
         receipt = await work(unit, now)
         entry = AuditEntry(
             id=tools.new_id(),
@@ -71,11 +76,28 @@ async def land_once(
             content_digest=write.content_digest,
         )
         await unit.guards.audit(scope, entry, now=now)
-        if write.key is not None:
-            await unit.guards.answer(scope, write.key, receipt.to_json())
+        await answered(unit, scope, write, receipt.to_json())
         return receipt
 
     return await tools.transact(scope.tenant.id, land)
+
+
+async def claimed(unit: Unit, scope: Scope, write: Write, *, now: datetime) -> Any | None:
+    """The answer that the write's key was given before; nothing if the write is to be done now.
+
+    Raises `Conflict` if the key came with another request.
+    """
+    if write.key is None:
+        return None
+    return await unit.guards.claim(
+        scope, write.key, operation=write.operation, request=write.request, now=now
+    )
+
+
+async def answered(unit: Unit, scope: Scope, write: Write, answer: Any) -> None:
+    """The answer is kept under the write's key, if it has one."""
+    if write.key is not None:
+        await unit.guards.answer(scope, write.key, answer)
 
 
 def committed(

@@ -28,14 +28,21 @@ class Sessions:
         """The session is open; starting it twice changes nothing. Raises `Conflict` if ended."""
         return await start_session(self._tools, scope=scope)
 
-    async def append(self, turns: Sequence[TurnCreate], *, scope: Scope) -> list[Receipt]:
+    async def append(
+        self,
+        turns: Sequence[TurnCreate],
+        *,
+        scope: Scope,
+        idempotency_key: str | None = None,
+    ) -> list[Receipt]:
         """The turns stand in the session, all or none; one receipt each.
 
-        A turn whose `external_id` is there already is not added again. Starts the session if need
-        be. At most `limits.batch_max` turns at once. Raises `InvalidInput`, and `Conflict` if the
-        session has ended.
+        A turn whose `external_id` is there already is not added again, nor one that was forgotten
+        here (`refused`). Starts the session if need be. At most `limits.batch_max` turns at once.
+        Raises `InvalidInput`, and `Conflict` if the session has ended, an id comes with another
+        text, or the key with other turns.
         """
-        return await append_turns(self._tools, turns, scope=scope)
+        return await append_turns(self._tools, turns, scope=scope, key=idempotency_key)
 
     async def pause(self, *, scope: Scope) -> Session:
         """The session rests. Raises `NotFound`, `Conflict` if it has ended."""
