@@ -148,23 +148,44 @@ def test_an_embedder_that_is_away_is_told_and_logged_beside_the_result(
     assert quiet.err == "Incomplete: vectors: the embedder is unavailable\n"
 
 
-def test_a_terminal_shows_a_table(installed: Any) -> None:
-    installed("remember", "Deploys are frozen on Fridays")
+def on_terminal(installed: Any, *arguments: str, types: bytes = b"") -> tuple[int, str]:
+    """Runs the command for a person: the exit code, and all that the terminal showed."""
     master, terminal = pty.openpty()
-
-    running = installed.start(
-        "recall", "When are deploys frozen?", stdout=terminal, stderr=subprocess.DEVNULL
-    )
+    running = installed.start(*arguments, stdin=terminal, stdout=terminal, stderr=terminal)
     os.close(terminal)
+    os.write(master, types)
     shown = b""
     try:
         while chunk := os.read(master, 4_096):
             shown += chunk
     except OSError:  # the program has closed its end
         pass
-    running.wait(PATIENCE_SECONDS)
     os.close(master)
+    return running.wait(PATIENCE_SECONDS), shown.decode()
 
-    assert running.returncode == 0
-    assert b"score" in shown
-    assert b"Deploys are frozen on Fridays" in shown
+
+def test_a_terminal_shows_tables_and_no_control_of_a_memory(installed: Any) -> None:
+    installed("remember", "-", stdin="Deploys are \x1b]0;owned\x07frozen on Fridays")
+
+    recalled, hits = on_terminal(installed, "recall", "When are deploys frozen?")
+    told, settings = on_terminal(installed, "settings")
+
+    assert (recalled, told) == (0, 0)
+    assert "score" in hits
+    assert "frozen on Fridays" in hits
+    assert "\x1b]0;owned" not in hits
+    assert "setting" in settings
+    assert "recall.limit_max" in settings
+
+
+def test_a_person_is_asked_before_anything_is_forgotten(installed: Any) -> None:
+    kept = installed("remember", "Deploys are frozen on Fridays", "--json").document["id"]
+
+    refused, said = on_terminal(installed, "forget", kept, types=b"n\n")
+    agreed, _ = on_terminal(installed, "forget", kept, types=b"y\n")
+    gone = installed("forget", kept, "--yes")
+
+    assert refused == 1
+    assert "Delete this memory of user person-" in said
+    assert "Nothing was deleted." in said
+    assert (agreed, gone.code) == (0, 3)

@@ -226,6 +226,25 @@ def test_an_organisation_and_an_agent_are_scopes_too(mnemic: Any, ndjson: Write)
     }
 
 
+def test_a_database_that_is_too_busy_is_told_with_how_to_go_on(
+    mnemic: Any, ndjson: Write, database: Any, admin: Any, run_now: Callable[..., Any]
+) -> None:
+    mnemic.environment |= {
+        "MEM_DATABASE_URL": database.app_url,
+        "MEM_DATABASE__LOCK_TIMEOUT_MS": "10",
+    }
+    path = str(ndjson(turn("s", 0, "Kept")))
+    run_now(admin.execute("BEGIN; LOCK TABLE mnemic.turns IN ACCESS EXCLUSIVE MODE"))
+
+    busy = mnemic("ingest", path)
+    run_now(admin.execute("ROLLBACK"))
+    done = mnemic("ingest", path)
+
+    assert busy.code == 5
+    assert "What was begun is kept; the same command, run again, completes it." in busy.err
+    assert "1 turns added" in done.out
+
+
 def test_a_run_that_is_killed_is_completed_by_the_next(installed: Any, ndjson: Write) -> None:
     path = str(
         ndjson(*[turn(f"s{n // 500}", n, f"Remark number {n} of many") for n in range(1_000)])

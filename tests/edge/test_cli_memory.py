@@ -149,6 +149,20 @@ def test_a_session_rests_goes_on_and_ends_in_one_episode(
     assert (unknown.code, unknown.document["error"]["code"]) == (3, "not_found")
 
 
+def test_what_became_of_a_session_is_told_in_words(
+    mnemic: Any, ndjson: Callable[..., Path]
+) -> None:
+    said = {"type": "turn", "session": "s1", "actor": "User", "at": "2026-03-02T09:00:00Z"}
+    mnemic("ingest", str(ndjson({**said, "text": "We chose PostgreSQL"})), "--keep-open")
+
+    ended = mnemic("session", "end", "s1")
+    again = mnemic("session", "end", "s1")
+
+    episode = again.out.split()[4]
+    assert ended.out.startswith(f"Ended: episode {episode} in user person-")
+    assert again.out.startswith("Had ended already: episode ")
+
+
 def test_what_cannot_be_held_is_refused_by_name(mnemic: Any) -> None:
     lone = mnemic("remember", "lone \udcff byte")
     lone_json = mnemic("recall", "lone \udcff byte", "--json")

@@ -107,3 +107,11 @@ def test_a_variable_that_sets_nothing_is_told(bare: Any) -> None:
     assert "MEM_RECAL__LIMIT_MAX is set but is no setting" in ended.err
     assert "did you mean MEM_RECALL__LIMIT_MAX?" in ended.err
     assert told["unknown_variables"] == ["MEM_RECAL__LIMIT_MAX", "MEM_WHATEVER"]
+
+
+def test_a_command_of_another_edge_tells_the_same(bare: Any) -> None:
+    ended = bare("mcp", MEM_RECALL__LIMIT_MAX="5000")
+
+    assert ended.code == 4
+    assert ended.err.startswith("Error: recall.limit_max (environment variable")
+    assert "must be at most 1000" in ended.err

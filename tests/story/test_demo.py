@@ -156,6 +156,21 @@ def test_every_command_that_is_proposed_works(first: dict[str, Any], start: Star
         assert shown, line
 
 
+def test_the_commands_for_the_database_act_on_the_embedded_servers(
+    first: dict[str, Any], start: Start
+) -> None:
+    results = [
+        ended(start(str(PROGRAM), "db", *words, "--json"))
+        for words in (("init",), ("upgrade",), ("current",), ("check",))
+    ]
+
+    init, upgrade, current, check = (json.loads(out) for _, out, _ in results)
+    assert [(code, err) for code, _, err in results] == [(0, "")] * 4
+    assert init == {"database": "mnemic", "database_created": False}
+    assert (upgrade["steps"], upgrade["current"]) == (0, first["revision"])
+    assert (current["is_head"], check["ok"]) == (True, True)
+
+
 def lasting(value: Any) -> Any:
     """The parts of a document that every run shows alike."""
     if isinstance(value, dict):

@@ -59,14 +59,21 @@ async def valkey_facts(url: str | SecretStr, *, setting: str = "MEM_REDIS_URL") 
         ) from None
     try:
         return await _asked(client)
-    except (AuthenticationError, ResponseError) as refused:
-        raise ConfigurationError(f"the server in {setting} refuses: {refused}") from refused
     except (RedisError, OSError, TimeoutError) as fault:
+        if refusal := _refusal(fault):
+            raise ConfigurationError(f"the server in {setting} refuses: {refusal}") from fault
         raise StoreUnavailable(
             f"the server in {setting} cannot be reached: {type(fault).__name__}"
         ) from fault
     finally:
         await client.aclose()
+
+
+def _refusal(fault: BaseException | None) -> BaseException | None:
+    """The server's own no, which the client reports as a connection that failed."""
+    while fault is not None and not isinstance(fault, (AuthenticationError, ResponseError)):
+        fault = fault.__cause__ or fault.__context__
+    return fault
 
 
 async def _asked(client: Any) -> ValkeyFacts:
