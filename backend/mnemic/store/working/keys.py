@@ -26,6 +26,7 @@ __all__ = [
     "field_digest",
     "field_of_text",
     "instance_key",
+    "is_key",
     "key_field",
     "key_of",
     "scope_keys",
@@ -82,6 +83,11 @@ def checked_key(key: Any, *, bytes_max: int) -> bytes:
 def key_field(key: str) -> bytes:
     """The field of a key that was checked before."""
     return b"k" + key.encode()
+
+
+def is_key(field: bytes) -> bool:
+    """Whether the field is a caller's key; the task state is none."""
+    return field.startswith(b"k")
 
 
 def key_of(field: bytes) -> str:

@@ -13,6 +13,7 @@ from mnemic.errors import NotFound
 from mnemic.model.scope import Scope, ScopeId
 from mnemic.model.working import WorkingCheckpoint, WorkingStatus
 from mnemic.settings import WorkingSettings
+from mnemic.store.working.keys import is_key
 from mnemic.store.working.place import (
     CHECKPOINT,
     UNDO,
@@ -22,7 +23,6 @@ from mnemic.store.working.place import (
     Snapshot,
     after,
     full,
-    is_key,
     later,
     restored,
 )

@@ -29,7 +29,6 @@ __all__ = [
     "after",
     "expiry_of",
     "full",
-    "is_key",
     "later",
     "restored",
 ]
@@ -180,11 +179,6 @@ class Place(Protocol):
     async def close(self) -> None:
         """Nothing is held open any more."""
         ...
-
-
-def is_key(field: bytes) -> bool:
-    """Whether the field is a caller's key; the task state is none."""
-    return field.startswith(b"k")
 
 
 def later(stamp: int, *known: int) -> int:

@@ -13,6 +13,7 @@ from mnemic.model.working import WorkingCheckpoint, WorkingStatus
 from mnemic.settings import WorkingSettings
 from mnemic.store.unit import Database, Unit
 from mnemic.store.working import checkpoints, rows
+from mnemic.store.working.keys import is_key
 from mnemic.store.working.place import (
     CHECKPOINT,
     UNDO,
@@ -23,22 +24,14 @@ from mnemic.store.working.place import (
     Snapshot,
     State,
     after,
+    expiry_of,
     full,
-    is_key,
     later,
     restored,
 )
 from mnemic.store.working.stamps import Moment
 
-__all__ = ["Fenced", "PostgresPlace"]
-
-
-class Fenced(Exception):
-    """A restore comes too late: a later one was decided, or it was given up by others."""
-
-    def __init__(self, fence: int) -> None:
-        super().__init__()
-        self.fence = fence
+__all__ = ["PostgresPlace"]
 
 
 class PostgresPlace:
@@ -47,7 +40,7 @@ class PostgresPlace:
     def __init__(
         self, database: Database, settings: WorkingSettings, *, new_id: Callable[[], UUID]
     ) -> None:
-        self._database = database
+        self.database = database
         self._limits = Limits.of(settings)
         self._tombstone_ms = int(settings.tombstone_ttl.total_seconds() * 1_000)
         self._new_id = new_id
@@ -62,9 +55,9 @@ class PostgresPlace:
         """The entry as it stands, live or not."""
 
         async def read(unit: Unit) -> Entry | None:
-            return await rows.stored(unit, scope, field)
+            return (await rows.stored(unit, scope, field))[0]
 
-        return await self._database.transact(scope.tenant.id, read, read_only=True)
+        return await self.database.transact(scope.tenant.id, read, read_only=True)
 
     async def known(self, scope: Scope) -> list[Entry]:
         """Every entry as it stands, live or not, without its value."""
@@ -72,24 +65,36 @@ class PostgresPlace:
         async def read(unit: Unit) -> list[Entry]:
             return await rows.known(unit, scope)
 
-        return await self._database.transact(scope.tenant.id, read, read_only=True)
+        return await self.database.transact(scope.tenant.id, read, read_only=True)
 
     async def put(self, scope: Scope, put: Put, at: Moment) -> Entry:
         """The entry as it is kept. Raises `InvalidInput` if it does not fit."""
+        return (await self.put_beside(scope, put, at, None))[0]
 
-        async def write(unit: Unit) -> Entry:
+    async def put_beside(
+        self, scope: Scope, put: Put, at: Moment, beside: Entry | None
+    ) -> tuple[Entry, float]:
+        """As `put`, and for how many seconds there has been a row of this field.
+
+        `beside` is the live entry that another place has: its expiry goes on unless told.
+        """
+
+        async def write(unit: Unit) -> tuple[Entry, float]:
             head = await rows.lock(unit, scope)
-            old = await rows.stored(unit, scope, put.field)
+            old, age = await rows.stored(unit, scope, put.field)
             await self._check_fits(unit, scope, head, put, old, at)
             made = after(put, old, at, floor=head.floor, ttl_ms=self._limits.ttl_ms)
+            if beside is not None and not (old is not None and old.is_live(at.now_ms)):
+                ends = expiry_of(put, beside, ttl_ms=self._limits.ttl_ms, now_ms=at.now_ms)
+                made = replace(made, expires_ms=ends[0], expiry=ends[1])
             await rows.put_rows(unit, scope, [made], _now(at))
             counted = old is not None and old.state is not State.DELETED
             head.bytes += made.size - (old.size if counted and old else 0)
             head.keys += int(is_key(put.field) and not counted)
             await rows.set_head(unit, scope, head)
-            return replace(made, body=b"", state=State.DURABLE)
+            return replace(made, body=b"", state=State.DURABLE), age
 
-        return await self._database.transact(scope.tenant.id, write)
+        return await self.database.transact(scope.tenant.id, write)
 
     async def _check_fits(
         self, unit: Unit, scope: Scope, head: rows.Head, put: Put, old: Entry | None, at: Moment
@@ -127,7 +132,7 @@ class PostgresPlace:
 
         async def write(unit: Unit) -> Entry | None:
             head = await rows.lock(unit, scope)
-            old = await rows.stored(unit, scope, field)
+            old, _ = await rows.stored(unit, scope, field)
             if old is None or not old.is_live(at.now_ms):
                 return None
             grave = Entry(
@@ -143,7 +148,23 @@ class PostgresPlace:
             await rows.set_head(unit, scope, head)
             return grave
 
-        return await self._database.transact(scope.tenant.id, write)
+        return await self.database.transact(scope.tenant.id, write)
+
+    async def forget(self, scope: Scope, field: bytes) -> None:
+        """The entry is gone, and nothing is kept of it: another place has a newer one."""
+
+        async def write(unit: Unit) -> None:
+            head = await rows.lock(unit, scope)
+            old, _ = await rows.stored(unit, scope, field)
+            if old is not None:
+                await rows.delete_row(unit, scope, field)
+                head.floor = later(head.floor, old.version)
+                if old.state is not State.DELETED:
+                    head.bytes -= old.size
+                    head.keys -= int(is_key(field))
+                await rows.set_head(unit, scope, head)
+
+        await self.database.transact(scope.tenant.id, write)
 
     async def fields(self, scope: Scope, at: Moment) -> list[bytes]:
         """The live fields, sorted."""
@@ -151,11 +172,16 @@ class PostgresPlace:
 
     async def snapshot(self, scope: Scope, at: Moment) -> Snapshot:
         """Everything that is live, read at one moment."""
+        held = await self.everything(scope, at)
+        return Snapshot(tuple(one for one in held.entries if one.is_live(at.now_ms)), held.notes)
+
+    async def everything(self, scope: Scope, at: Moment) -> Snapshot:
+        """Every entry as it stands, live or not, and the notes."""
 
         async def read(unit: Unit) -> Snapshot:
-            return await rows.snapshot(unit, scope, at)
+            return await rows.everything(unit, scope, at)
 
-        return await self._database.transact(scope.tenant.id, read, read_only=True)
+        return await self.database.transact(scope.tenant.id, read, read_only=True)
 
     async def append(self, scope: Scope, text: str, at: Moment) -> None:
         """The note stands at the end."""
@@ -176,7 +202,7 @@ class PostgresPlace:
             self._put_off(head, at)
             await rows.set_head(unit, scope, head)
 
-        await self._database.transact(scope.tenant.id, write)
+        await self.database.transact(scope.tenant.id, write)
 
     def _put_off(self, head: rows.Head, at: Moment) -> None:
         ends = rows.moment_of(at.now_ms + self._limits.ttl_ms)
@@ -189,7 +215,7 @@ class PostgresPlace:
         async def read(unit: Unit) -> list[str]:
             return await rows.notes(unit, scope, _now(at))
 
-        return await self._database.transact(scope.tenant.id, read, read_only=True)
+        return await self.database.transact(scope.tenant.id, read, read_only=True)
 
     async def clear(self, scope: Scope, at: Moment) -> int:
         """How many keys there were; nothing is left but the checkpoints."""
@@ -197,11 +223,11 @@ class PostgresPlace:
         async def write(unit: Unit) -> int:
             head = await rows.lock(unit, scope)
             keys, _ = await rows.totals(unit, scope, _now(at))
-            await self._empty(unit, scope, head, at)
+            await self.empty(unit, scope, head, at)
             await rows.set_head(unit, scope, head)
             return keys
 
-        return await self._database.transact(scope.tenant.id, write)
+        return await self.database.transact(scope.tenant.id, write)
 
     async def drop(self, scope: Scope, at: Moment) -> None:
         """As `clear`, and the checkpoints are gone too."""
@@ -209,17 +235,17 @@ class PostgresPlace:
         async def write(unit: Unit) -> None:
             await self.drop_in(unit, scope, at)
 
-        await self._database.transact(scope.tenant.id, write)
+        await self.database.transact(scope.tenant.id, write)
 
     async def drop_in(self, unit: Unit, scope: Scope, at: Moment) -> None:
         """As `drop`, as part of a transaction of others."""
         head = await rows.lock(unit, scope)
-        await self._empty(unit, scope, head, at)
+        await self.empty(unit, scope, head, at)
         await rows.set_head(unit, scope, head)
         await checkpoints.drop(unit, scope)
         self._undo.pop(scope.id, None)
 
-    async def _empty(self, unit: Unit, scope: Scope, head: rows.Head, at: Moment) -> None:
+    async def empty(self, unit: Unit, scope: Scope, head: rows.Head, at: Moment) -> None:
         """Nothing is held; what comes will be of a later version than all that was."""
         versions = [entry.version for entry in await rows.known(unit, scope)]
         head.floor = later(at.stamp, head.floor, *versions)
@@ -235,7 +261,7 @@ class PostgresPlace:
             held = await rows.snapshot(unit, scope, at)
             return await self.keep(unit, scope, held, CHECKPOINT, at)
 
-        return await self._database.transact(scope.tenant.id, write)
+        return await self.database.transact(scope.tenant.id, write)
 
     async def keep(self, unit: Unit, scope: Scope, held: Snapshot, reason: str, at: Moment) -> UUID:
         """The id of a new checkpoint that holds it."""
@@ -258,24 +284,24 @@ class PostgresPlace:
             head = await rows.lock(unit, scope)
             held = await checkpoints.load(unit, scope, checkpoint)
             undo = await self.keep(unit, scope, await rows.snapshot(unit, scope, at), UNDO, at)
-            await self._empty(unit, scope, head, at)
-            await self._fill(unit, scope, head, held, at)
+            await self.empty(unit, scope, head, at)
+            entries = restored(
+                held.entries, version=head.floor, ttl_ms=self._limits.ttl_ms, now_ms=at.now_ms
+            )
+            await self.fill(unit, scope, head, Snapshot(tuple(entries), held.notes), at)
             return undo
 
-        undo = await self._database.transact(scope.tenant.id, write)
+        undo = await self.database.transact(scope.tenant.id, write)
         self._undo[scope.id] = undo
         return undo
 
-    async def _fill(
+    async def fill(
         self, unit: Unit, scope: Scope, head: rows.Head, held: Snapshot, at: Moment
     ) -> None:
-        """The emptied scope holds that; all of the version of its floor."""
-        entries = restored(
-            held.entries, version=head.floor, ttl_ms=self._limits.ttl_ms, now_ms=at.now_ms
-        )
-        await rows.put_rows(unit, scope, entries, _now(at))
-        head.keys = sum(is_key(entry.field) for entry in entries)
-        head.bytes = sum(entry.size for entry in entries)
+        """The emptied scope holds that."""
+        await rows.put_rows(unit, scope, held.entries, _now(at))
+        head.keys = sum(is_key(entry.field) for entry in held.entries)
+        head.bytes = sum(entry.size for entry in held.entries)
         if held.notes:
             await rows.add_notes(unit, scope, head, held.notes, _now(at))
             self._put_off(head, at)
@@ -287,7 +313,7 @@ class PostgresPlace:
         async def read(unit: Unit) -> list[WorkingCheckpoint]:
             return await checkpoints.listed(unit, scope)
 
-        return await self._database.transact(scope.tenant.id, read, read_only=True)
+        return await self.database.transact(scope.tenant.id, read, read_only=True)
 
     def status(self, scope: Scope) -> WorkingStatus:
         """Never degraded: PostgreSQL answers, or the call fails."""

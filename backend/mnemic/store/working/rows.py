@@ -24,6 +24,7 @@ __all__ = [
     "delete_notes",
     "delete_row",
     "entry_of",
+    "everything",
     "known",
     "lock",
     "moment_of",
@@ -39,8 +40,10 @@ __all__ = [
 
 _COLUMNS = "w.key, w.version, w.expires_at, w.expiry, w.bytes, w.deleted"
 
+# The age is the server's own, so that no clock of ours can shorten a wait that rests on it.
 GET = Statement(f"""
-    SELECT {_COLUMNS}, w.value::text AS value
+    SELECT {_COLUMNS}, w.value::text AS value,
+           CAST(extract(epoch FROM clock_timestamp() - w.created_at) AS float8) AS age
       FROM mnemic.working_memory w WHERE {{owned:w}} AND w.key_digest = :digest
 """)
 # Entries and notes in one statement, so that they are of one moment.
@@ -59,10 +62,10 @@ KNOWN = Statement(f"SELECT {_COLUMNS} FROM mnemic.working_memory w WHERE {{owned
 PUT = Statement("""
     INSERT INTO mnemic.working_memory AS w
            (tenant_id, id, scope_id, scope_type, key, key_digest, value, version, expires_at,
-            expiry, bytes, deleted, created_at, updated_at)
+            expiry, bytes, deleted, updated_at)
     VALUES (:tenant, :id, :scope, CAST(CAST(:level AS text) AS mnemic.scope_type), :key, :digest,
             CAST(CAST(:value AS text) AS jsonb), :version, :expires_at, :expiry, :bytes, :deleted,
-            :now, :now)
+            :now)
     ON CONFLICT (tenant_id, scope_id, key_digest) DO UPDATE
        SET value = excluded.value, version = excluded.version, expires_at = excluded.expires_at,
            expiry = excluded.expiry, bytes = excluded.bytes, deleted = excluded.deleted,
@@ -148,19 +151,24 @@ def entry_of(row: Any) -> Entry:
     )
 
 
-async def stored(unit: Unit, scope: Scope, field: bytes) -> Entry | None:
-    """The entry as it stands, live or not."""
+async def stored(unit: Unit, scope: Scope, field: bytes) -> tuple[Entry | None, float]:
+    """The entry as it stands, live or not, and for how many seconds its row has been there."""
     row = await unit.fetch_one(GET, scopes=[scope.id], digest=field_digest(field))
-    return entry_of(row) if row is not None else None
+    return (entry_of(row), row["age"]) if row is not None else (None, 0.0)
+
+
+async def everything(unit: Unit, scope: Scope, at: Moment) -> Snapshot:
+    """Every entry, live or not, and the notes."""
+    read = await unit.fetch(ALL, scopes=[scope.id], now=moment_of(at.now_ms))
+    entries = [entry_of(row) for row in read if row["note"] is None]
+    entries.sort(key=lambda entry: entry.field)
+    return Snapshot(tuple(entries), tuple(row["note"] for row in read if row["note"] is not None))
 
 
 async def snapshot(unit: Unit, scope: Scope, at: Moment) -> Snapshot:
     """Everything that is live."""
-    now = moment_of(at.now_ms)
-    read = await unit.fetch(ALL, scopes=[scope.id], now=now)
-    entries = [entry_of(row) for row in read if row["note"] is None]
-    live = sorted((one for one in entries if one.is_live(at.now_ms)), key=lambda one: one.field)
-    return Snapshot(tuple(live), tuple(row["note"] for row in read if row["note"] is not None))
+    held = await everything(unit, scope, at)
+    return Snapshot(tuple(one for one in held.entries if one.is_live(at.now_ms)), held.notes)
 
 
 async def known(unit: Unit, scope: Scope) -> list[Entry]:

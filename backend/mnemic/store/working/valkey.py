@@ -5,9 +5,10 @@ What a reply looks like is written in `lua/entry.lua` and beside each script.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -31,9 +32,11 @@ from mnemic.store.working.stamps import Moment, Stamps, stamp_at
 __all__ = ["Elsewhere", "Gate", "HeldNote", "Incoming", "Valkey"]
 
 _GATE_SECONDS_MAX = 2.0
+GATE_PAUSE_SECONDS = 0.005
 _VALUE_HEAD = 32
 _HEAD = 78
 _NUMBER = 12
+_ENTRIES = (b"k", b"t")
 
 
 class Elsewhere(Exception):
@@ -61,10 +64,10 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """An entry to merge, and the version or id of the call last known in its place."""
+    """An entry to merge, and versions and ids of calls that were known in its place."""
 
     entry: Entry
-    known: str
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +81,20 @@ class HeldNote:
 OnGate = Callable[[Scope, Gate], Awaitable[None]]
 
 
+async def _wait(_scope: Scope, _gate: Gate) -> None:
+    await asyncio.sleep(GATE_PAUSE_SECONDS)
+
+
 class Valkey:
     """Raises `Away` when the server cannot be reached, `StoreUnavailable` while being restored."""
 
-    def __init__(
-        self, client: ValkeyClient, settings: WorkingSettings, stamps: Stamps, on_gate: OnGate
-    ) -> None:
+    def __init__(self, client: ValkeyClient, settings: WorkingSettings, stamps: Stamps) -> None:
         self.client = client
+        self.on_gate: OnGate = _wait
         self._limits = Limits.of(settings)
         self._namespace = settings.namespace
         self._tombstone_ms = int(settings.tombstone_ttl.total_seconds() * 1_000)
         self._stamps = stamps
-        self._on_gate = on_gate
 
     def _keys(self, scope: Scope) -> ScopeKeys:
         return scope_keys(self._namespace, scope)
@@ -123,7 +128,7 @@ class Valkey:
     async def _pass(self, scope: Scope, gate: bytes, until: float) -> None:
         if time.monotonic() > until:
             raise StoreUnavailable("The scope is being restored to a checkpoint; retry.")
-        await self._on_gate(scope, Gate.from_text(gate))
+        await self.on_gate(scope, Gate.from_text(gate))
 
     def _version(self, raw: bytes, at: Moment) -> int:
         version = int(raw, 16)
@@ -157,7 +162,7 @@ class Valkey:
             if b"#g" not in raw:
                 break
             await self._pass(scope, raw[b"#g"], until)
-        return [_head(field, head) for field, head in raw.items() if field[:1] in (b"k", b"t")]
+        return [_head(field, head) for field, head in raw.items() if field[:1] in _ENTRIES]
 
     async def put(self, scope: Scope, put: Put, at: Moment) -> tuple[Entry, bool]:
         """The entry as it is kept, and whether it was durable before. Raises `Elsewhere`."""
@@ -193,7 +198,7 @@ class Valkey:
         return bool(reply[1])
 
     async def snapshot(self, scope: Scope, at: Moment) -> Snapshot:
-        """Everything that is live, at one moment; durable entries without their values."""
+        """Everything that is known at one moment, live or not; durable entries have no value."""
         reply = await self._run(scripts.SNAPSHOT, scope, at, bulk=True)
         return _snapshot(reply[1:4], at)
 
@@ -204,18 +209,26 @@ class Valkey:
     async def notes(self, scope: Scope, at: Moment) -> list[str]:
         """The notes in their order."""
         reply = await self._run(scripts.NOTES, scope, at, bulk=True)
-        return _notes(reply[1], reply[2], at)
+        notes = dict(zip(reply[2][::2], reply[2][1::2], strict=True))
+        return _notes(reply[1], notes, at)
 
     async def clear(self, scope: Scope, at: Moment) -> int:
         """How many keys had their values here; nothing is left."""
         reply = await self._run(scripts.CLEAR, scope, at, bulk=True)
         return int(reply[1])
 
-    async def reserve(self, scope: Scope, put: Put, at: Moment) -> int:
-        """A version later than what stands there; the entry's place is kept for half a minute."""
+    async def reserve(self, scope: Scope, put: Put, at: Moment) -> tuple[int, Entry | None]:
+        """A version later than what stands there, and that if it is live, without its value.
+
+        The place of the new entry is kept for half a minute.
+        """
         reply = await self._run(scripts.RESERVE, scope, at, put.field, put.size)
         self._refuse(reply)
-        return self._version(reply[1], at)
+        version = self._version(reply[1], at)
+        if not reply[2]:
+            return version, None
+        expiry = Expiry(int(reply[3]))
+        return version, Entry(put.field, 0, int(reply[2]), expiry, State.VALUE)
 
     async def settle(self, scope: Scope, entries: Sequence[Entry], at: Moment) -> list[bool]:
         """The entries of PostgreSQL are marked; for each, whether a later value stands here."""
@@ -242,14 +255,15 @@ class Valkey:
         told: list[Any] = []
         for incoming in entries:
             entry = incoming.entry
-            told += (*_told(entry, entry.id), entry.state.value, entry.body, incoming.known)
+            told += (*_told(entry, entry.id), entry.state.value, entry.body)
+            told.append(" ".join(incoming.known))
         oldest = f"{stamp_at(max(0, at.now_ms - self._tombstone_ms)):016x}"
         rest = (since_ms, oldest, len(entries), *told, *_told_notes(notes))
         reply = await self._run(scripts.MERGE, scope, at, *rest, bulk=True)
         return [answer.decode() for answer in reply[1]]
 
     async def begin(self, scope: Scope, gate: Gate, at: Moment) -> tuple[Snapshot, int]:
-        """The scope is shut; what it holds, and a version later than all of it."""
+        """The scope is shut; what is known of it, and a version later than all of it."""
         reply = await self._run(scripts.BEGIN, scope, at, gate.to_text(), bulk=True)
         return _snapshot(reply[1:4], at), self._version(reply[4], at)
 
@@ -315,16 +329,23 @@ def _head(field: bytes, raw: bytes) -> Entry:
     )
 
 
+def _gone(head: Entry) -> Entry:
+    """A head whose value the server has removed, as it had expired there."""
+    return replace(head, state=State.DELETED) if head.state is State.VALUE else head
+
+
 def _snapshot(reply: Sequence[Any], at: Moment) -> Snapshot:
-    values, expires_at, notes = reply
-    pairs = zip(values[::2], values[1::2], strict=True)
-    entries = [_entry(field, raw) for field, raw in pairs if field != GATE]
-    live = sorted((one for one in entries if one.is_live(at.now_ms)), key=lambda one: one.field)
-    return Snapshot(tuple(live), tuple(_notes(expires_at, notes, at)))
+    values, heads, notes = (dict(zip(one[::2], one[1::2], strict=True)) for one in reply)
+    entries = []
+    for field, raw in sorted(heads.items()):
+        if field[:1] in _ENTRIES:
+            value = values.get(field)
+            entries.append(_entry(field, value) if value is not None else _gone(_head(field, raw)))
+    return Snapshot(tuple(entries), tuple(_notes(heads.get(b"#x", b"0"), notes, at)))
 
 
-def _notes(expires_at: bytes, raw: Sequence[bytes], at: Moment) -> list[str]:
+def _notes(expires_at: bytes, notes: Mapping[bytes, bytes], at: Moment) -> list[str]:
     if 0 < int(expires_at) <= at.now_ms:
         return []
-    pairs = sorted(zip(raw[::2], raw[1::2], strict=True), key=lambda pair: pair[1][:_NUMBER])
-    return [text[_NUMBER:].decode() for _, text in pairs]
+    numbered = sorted(notes.values(), key=lambda text: text[:_NUMBER])
+    return [text[_NUMBER:].decode() for text in numbered]

@@ -1,7 +1,7 @@
 -- Brings in what a process held while it could not reach us; the newer version wins.
 -- ARGV: 10 how long ago that began (ms), 11 the oldest version that may come back when nothing is
 -- known of its field, 12 how many entries, then for each: field, id, expires, expiry, state, JSON
--- and the version or id that the process last knew there; then how many notes, then for each: id,
+-- and the versions and ids that the process knew there; then how many notes, then for each: id,
 -- text.
 -- Gives {'ok', an answer each}: 'kept'; 'won' or 'lost' when another wrote meanwhile;
 -- {'gated', gate}.
@@ -16,7 +16,8 @@ for place = 0, entries - 1 do
   local field, id, body, known = ARGV[base], ARGV[base + 1], ARGV[base + 5], ARGV[base + 6]
   local stamp = id:sub(1, 16)
   local old, answer = head_of(field), 'kept'
-  local foreign = old and old.at >= since and old.version ~= known and old.id ~= known
+  local foreign = old and old.at >= since and not known:find(old.version, 1, true)
+    and not known:find(old.id, 1, true)
   if old and old.id == id then
     -- it had arrived, only the answer was lost
   elseif old and old.version >= stamp then

@@ -1,5 +1,5 @@
 -- Reserves the place of a value on its way to PostgreSQL. ARGV: 10 field, 11 size.
--- Gives {'ok', version that is later than all here}; {'full', what}; {'gated', gate}.
+-- Gives {'ok', a version later than what is here, when that expires ('' if it is gone), expiry}; {'full', what}; {'gated', gate}.
 local field, size = ARGV[10], tonumber(ARGV[11])
 local shut = gate()
 if shut then return {'gated', shut} end
@@ -19,4 +19,5 @@ end
 extend(HEADS, before, TOMBSTONE)
 local version = later(STAMP, floor())
 if old then version = later(version, old.version) end
-return {'ok', version}
+if not live then return {'ok', version, '', '0'} end
+return {'ok', version, string.format('%.0f', old.expires), old.expiry}

@@ -1,0 +1,72 @@
+"""One database for all of working memory; each test works in tenants of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from mnemic.embedded import EmbeddedServers
+from mnemic.settings import DatabaseSettings, WorkingSettings
+from mnemic.store import roles
+from mnemic.store.unit import Database
+from mnemic.store.working.opening import WorkingPlaces, open_working
+from mnemic.testing.clock import TickingClock
+from mnemic.testing.working_contract import contract_settings, standing_clock
+
+NAME = "working"
+
+
+@pytest.fixture(scope="session")
+async def working_url(servers: EmbeddedServers, template: str) -> str:
+    """A migrated database that the tests of working memory share."""
+    connection = await asyncpg.connect(servers.postgres_url())
+    await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template} STRATEGY file_copy")
+    await connection.close()
+    await roles.init(servers.postgres_url(), database=NAME)
+    return servers.postgres_url(roles.APP_ROLE, NAME)
+
+
+@pytest.fixture(scope="session")
+async def working_database(working_url: str) -> AsyncIterator[Database]:
+    made = Database(working_url, DatabaseSettings())
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def clock() -> TickingClock:
+    return standing_clock()
+
+
+@pytest.fixture
+def opened(
+    servers: EmbeddedServers, working_database: Database, clock: TickingClock
+) -> Callable[..., Any]:
+    """Opens places that close themselves; `settings` are those of the contract unless given."""
+
+    @asynccontextmanager
+    async def make(
+        settings: WorkingSettings | None = None, *, url: str | None = None, **given: Any
+    ) -> AsyncIterator[WorkingPlaces]:
+        places = await open_working(
+            url or servers.redis_url,
+            working_database,
+            settings or contract_settings(),
+            **{"clock": clock, "new_id": uuid4, **given},
+        )
+        yield places
+        await places.close()
+
+    return make
+
+
+@pytest.fixture
+async def places(opened: Callable[..., Any]) -> AsyncIterator[WorkingPlaces]:
+    """Valkey and PostgreSQL, as they serve."""
+    async with opened() as made:
+        yield made
