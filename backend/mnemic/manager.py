@@ -170,7 +170,7 @@ class MemoryManager:
         return await forget(self._tools, ids, scope=scope, reason=reason, key=idempotency_key)
 
     def at(self, scope: Scope) -> Tiers:
-        """The tiers of one scope: `episodic`, `semantic`, `procedural`."""
+        """The tiers of one scope: `working`, `episodic`, `semantic`, `procedural`."""
         return Tiers(self._tools, scope)
 
     @property

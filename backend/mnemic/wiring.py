@@ -22,6 +22,7 @@ from mnemic.settings import EmbeddedSettings, MemorySettings
 from mnemic.store.readiness import refuse_unfit
 from mnemic.store.roles import APP_ROLE, OWNER_ROLE, init
 from mnemic.store.unit import Database
+from mnemic.store.working.opening import open_working
 from mnemic.think import RulesThinker, Thinker
 
 __all__ = ["Servers", "Wiring", "embedded_settings", "resolve_servers"]
@@ -133,6 +134,14 @@ class Wiring:
             database = Database(servers.database_url, self.settings.database)
             stack.push_async_callback(database.close)
             await refuse_unfit(database, require_durable=self.settings.database.require_durable)
+            working = await open_working(
+                servers.redis_url,
+                database,
+                self.settings.working,
+                clock=self._clock,
+                new_id=self._new_id,
+            )
+            stack.push_async_callback(working.close)
             embedder = self._embedder or open_embedder(self.settings.embedding)
             stack.push_async_callback(embedder.close)
             tools = Tools(
@@ -140,6 +149,7 @@ class Wiring:
                 database=database,
                 embedder=embedder,
                 thinker=self._thinker or RulesThinker(),
+                working=working,
                 clock=self._clock,
                 new_id=self._new_id,
             )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from mnemic.errors import Conflict
+import structlog
+
+from mnemic.errors import Conflict, Unavailable
 from mnemic.model.embedding import Vector
 from mnemic.model.episode import Episode, EpisodeDraft, EpisodeId, Outcome
 from mnemic.model.receipt import Durability, Receipt, VectorState
@@ -15,14 +17,18 @@ from mnemic.model.scope import Scope
 from mnemic.model.session import Session, SessionState
 from mnemic.model.trust import Trust, derived_trust
 from mnemic.model.turn import Turn
+from mnemic.model.working import WorkingRecord
 from mnemic.service.parsing import session_scope
 from mnemic.service.tools import Tools
+from mnemic.service.working import read_working
 from mnemic.store.episodes import episode_text
 from mnemic.store.guards import AuditEntry
 from mnemic.store.unit import Unit
 from mnemic.think import SessionRecord
 
 __all__ = ["end_session", "episode_id_of"]
+
+log = structlog.get_logger("mnemic")
 
 TURNS_MAX = 100_000
 PAGE = 2_000
@@ -33,6 +39,7 @@ ATTEMPTS_MAX = 5
 class _Read:
     session: Session
     turns: list[Turn]
+    working: WorkingRecord | None = None
 
 
 def episode_id_of(scope: Scope) -> EpisodeId:
@@ -84,17 +91,28 @@ async def _read(tools: Tools, scope: Scope) -> _Read:
                 break
         return _Read(session, turns)
 
-    return await tools.transact(scope.tenant.id, load, read_only=True)
+    read = await tools.transact(scope.tenant.id, load, read_only=True)
+    if read.session.state is SessionState.ENDED:
+        return read
+    return replace(read, working=await _working_of(tools, scope))
+
+
+async def _working_of(tools: Tools, scope: Scope) -> WorkingRecord | None:
+    """What the session worked with; nothing while its place is away: the episode does without."""
+    try:
+        return await read_working(tools.working, scope)
+    except Unavailable as fault:
+        log.warning("working_memory_not_read", session=str(scope.id), reason=str(fault))
+        return None
 
 
 async def _think(
     tools: Tools, scope: Scope, read: _Read, outcome: Outcome | None
 ) -> tuple[Episode | None, Vector | None]:
-    if not read.turns:
+    record = _record(read, outcome)
+    if not record.turns and not record.task and not record.scratchpad:
         return None, None
-    draft = await tools.thinker.summarise(
-        SessionRecord(turns=tuple(read.turns), outcome_hint=outcome)
-    )
+    draft = await tools.thinker.summarise(record)
     episode = _episode(scope, read, draft, tools.now())
     vectors = await tools.vectors(
         [episode_text(episode.title, episode.summary, episode.key_topics)]
@@ -102,8 +120,25 @@ async def _think(
     return episode, vectors[0] if vectors else None
 
 
+def _record(read: _Read, outcome: Outcome | None) -> SessionRecord:
+    """The session as the Thinker is told it: what was said, and what was held while working."""
+    held = read.working
+    state = held.task_state if held else None
+    task = None
+    if state is not None:
+        step = None if state.current_step is None else str(state.current_step)
+        task = state.description or step
+    return SessionRecord(
+        turns=tuple(read.turns),
+        task=task,
+        status=state.status if state else None,
+        scratchpad=held.scratchpad if held else (),
+        outcome_hint=outcome,
+    )
+
+
 def _episode(scope: Scope, read: _Read, draft: EpisodeDraft, now: datetime) -> Episode:
-    times = [turn.occurred_at for turn in read.turns]
+    times = [turn.occurred_at for turn in read.turns] or [read.session.started_at, now]
     metadata: dict[str, Any] = {"session": scope.name}
     return Episode(
         id=episode_id_of(scope),
@@ -166,6 +201,7 @@ async def _land(
         await unit.turns.lift(scope, parent=parent)
         await unit.vectors.lift(scope, parent=parent)
         await unit.statistics.drop(scope)
+        await tools.working.drop_rows(unit, scope)
         if episode is not None:
             await unit.episodes.add(parent, episode)
             if vector is not None and model is not None:
@@ -185,6 +221,10 @@ async def _land(
         await unit.guards.audit(scope, entry, now=now)
 
     await tools.transact(scope.tenant.id, land)
+    try:
+        await tools.working.drop_rest(scope)
+    except Unavailable as fault:
+        log.warning("working_memory_not_dropped", session=str(scope.id), reason=str(fault))
 
 
 def _receipt(identity: UUID, vector: VectorState, *, created: bool) -> Receipt:

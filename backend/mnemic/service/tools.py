@@ -17,6 +17,7 @@ from mnemic.model.scope import TenantId
 from mnemic.settings import MemorySettings
 from mnemic.store.embedding_models import RegisteredModel
 from mnemic.store.unit import Database, Unit
+from mnemic.store.working.opening import WorkingPlaces
 from mnemic.think import Thinker
 
 __all__ = ["Tools"]
@@ -34,6 +35,7 @@ class Tools:
     database: Database
     embedder: Embedder
     thinker: Thinker
+    working: WorkingPlaces
     clock: Callable[[], datetime]
     new_id: Callable[[], UUID]
     _live_model: RegisteredModel | None = None

@@ -7,6 +7,7 @@ from mnemic.service.tools import Tools
 from mnemic.tier.episodic import EpisodicMemory
 from mnemic.tier.procedural import ProceduralMemory
 from mnemic.tier.semantic import SemanticMemory
+from mnemic.tier.working import WorkingMemory
 
 __all__ = ["Tiers"]
 
@@ -16,6 +17,7 @@ class Tiers:
 
     def __init__(self, tools: Tools, scope: Scope) -> None:
         self.scope = scope
+        self.working = WorkingMemory(tools.working, scope)
         self.episodic = EpisodicMemory(tools, scope)
         self.semantic = SemanticMemory(tools, scope)
         self.procedural = ProceduralMemory(tools, scope)
