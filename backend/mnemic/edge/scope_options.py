@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -57,7 +56,9 @@ def scope_of(
         scope = Scope.organisation(org)
     else:
         if user is None:
-            user = os.environ.get("MEM_USER", DEFAULT_USER)
+            from mnemic.settings import environment  # noqa: PLC0415 - `mnemic --help` must not load it
+
+            user = environment().get("MEM_USER", DEFAULT_USER)
         scope = Scope.user(user)
     if project is not None:
         scope = scope.project(project)

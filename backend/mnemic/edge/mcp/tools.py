@@ -23,6 +23,11 @@ from mnemic.model.trust import Trust
 __all__ = ["tools_of"]
 
 MemoryType = Literal["semantic", "episodic", "procedural"]
+MEMORY_TYPES = (
+    "semantic: something that is so (one or more plain sentences); episodic: something that "
+    "happened; procedural: how to do something (a name, then numbered or bulleted steps, one a "
+    "line)."
+)
 SOURCE = "mcp"
 KEY_CHARS_MAX = 500
 TAG_CHARS_MAX = 200
@@ -52,14 +57,7 @@ def _remember(manager: MemoryManager, scope: Scope) -> Tool:
     limits = manager.settings.limits
 
     async def remember(
-        memory_type: Annotated[
-            MemoryType,
-            Field(
-                description="semantic: something that is so (one or more plain sentences); "
-                "episodic: something that happened; procedural: how to do something (a name, then "
-                "numbered or bulleted steps, one a line)."
-            ),
-        ],
+        memory_type: Annotated[MemoryType, Field(description=MEMORY_TYPES)],
         content: Annotated[
             str,
             Field(
