@@ -23,6 +23,7 @@ from mnemic.service.remember import remember
 from mnemic.service.tools import Tools
 from mnemic.settings import MemorySettings
 from mnemic.tier.grants import Grants
+from mnemic.tier.lifecycle import Lifecycle
 from mnemic.tier.maintenance import Maintenance
 from mnemic.tier.sessions import Sessions
 from mnemic.tier.tiers import Tiers
@@ -105,7 +106,8 @@ class MemoryManager:
         """The memory is committed in `scope`; the receipt says where and how safely.
 
         `memory_type` is "semantic" (statements; equal knowledge reinforces), "episodic" (what
-        happened) or "procedural" (a name, then numbered or bulleted steps). Further keywords:
+        happened), "procedural" (a name, then numbered or bulleted steps) or "working" (the value
+        of `key`, made if absent, for `ttl_seconds`). Further keywords:
         `importance` (0 to 1), `outcome`, `occurred_at` (with a zone), `metadata`, `tags`,
         `trust`, `source`, `lift` (take back what was forgotten here) and `idempotency_key`: the
         same key with the same content gives the first receipt again, with another content it
@@ -182,6 +184,11 @@ class MemoryManager:
     def sessions(self) -> Sessions:
         """Start, append, pause, resume, end."""
         return Sessions(self._tools)
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """Hooks: spawn, pause, resume, terminate."""
+        return Lifecycle(self._tools)
 
     @property
     def transcripts(self) -> Transcripts:

@@ -177,7 +177,7 @@ async def test_every_change_is_witnessed_without_its_content(
         ({"content": "a\x00b"}, "content"),
         ({"content": "\ud800"}, "content"),
         ({"content": "x" * 100_001}, "content"),
-        ({"memory_type": "working"}, "memory_type"),
+        ({"memory_type": "magic"}, "memory_type"),
         ({"importance": 1.5}, "importance"),
         ({"importance": float("nan")}, "importance"),
         ({"importance": True}, "importance"),

@@ -31,7 +31,7 @@ class Receipt:
     """An acknowledged write. `created` is false when it only repeated what was known.
 
     `also` names what the same call wrote beside `id`. `refused` says that one item of a batch was
-    forgotten here before, and so was left out.
+    forgotten here before, and so was left out. `key` names a working value.
     """
 
     id: UUID
@@ -42,6 +42,7 @@ class Receipt:
     created: bool = True
     also: tuple[UUID, ...] = ()
     refused: bool = False
+    key: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The receipt as JSON values."""
@@ -54,6 +55,7 @@ class Receipt:
             "created": self.created,
             "also": [str(one) for one in self.also],
             "refused": self.refused,
+            "key": self.key,
         }
 
     @classmethod
@@ -68,4 +70,5 @@ class Receipt:
             created=values["created"],
             also=tuple(UUID(one) for one in values["also"]),
             refused=values["refused"],
+            key=values.get("key"),
         )

@@ -16,7 +16,7 @@ from mnemic.service.tools import Tools
 
 __all__ = ["MEMORY_TYPES", "Memory", "MemoryOptions", "WriteOptions", "parse_memory"]
 
-MEMORY_TYPES = ("semantic", "episodic", "procedural")
+MEMORY_TYPES = ("semantic", "episodic", "procedural", "working")
 SOURCE_CHARS_MAX = 200
 
 
@@ -32,7 +32,10 @@ class WriteOptions(TypedDict, total=False):
 
 
 class MemoryOptions(WriteOptions, total=False):
-    """What may be told of a memory beside its content; `importance` lies in [0, 1]."""
+    """What may be told of a memory beside its content; `importance` lies in [0, 1].
+
+    `key` and `ttl_seconds` are for working memory alone.
+    """
 
     importance: float | None
     outcome: Outcome | str | None
@@ -41,6 +44,8 @@ class MemoryOptions(WriteOptions, total=False):
     tags: Sequence[str] | None
     trust: Trust
     source: str
+    key: str | None
+    ttl_seconds: float | None
 
 
 _OPTIONS = frozenset(MemoryOptions.__annotations__) | frozenset(WriteOptions.__annotations__)
@@ -61,6 +66,8 @@ class Memory:
     lift: bool = False
     trust: Trust = Trust.USER
     source: str = "caller"
+    working_key: str | None = None
+    ttl_seconds: float | None = None
 
 
 def parse_memory(
@@ -77,6 +84,9 @@ def parse_memory(
         raise InvalidInput(
             f"must be one of {', '.join(MEMORY_TYPES)}, not {memory_type!r}", field="memory_type"
         )
+    own = [name for name in ("key", "ttl_seconds") if given.get(name) is not None]
+    if own and memory_type != "working":
+        raise InvalidInput("is for working memory alone", field=own[0])
     limits = tools.settings.limits
     occurred_at = given.get("occurred_at")
     importance = given.get("importance")
@@ -98,6 +108,8 @@ def parse_memory(
         source=clean_name(
             given.get("source", "caller"), field="source", chars_max=SOURCE_CHARS_MAX
         ),
+        working_key=given.get("key"),
+        ttl_seconds=given.get("ttl_seconds"),
     )
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from uuid import uuid5
+
 from mnemic.model.episode import EpisodeCreate
 from mnemic.model.fact import FactCreate
 from mnemic.model.normalise import clean_name
 from mnemic.model.procedure import ProcedureCreate
-from mnemic.model.receipt import Receipt
+from mnemic.model.receipt import Durability, Receipt, VectorState
 from mnemic.model.scope import Scope
+from mnemic.model.working import WorkingStatus
 from mnemic.service.memory_input import Memory
 from mnemic.service.record_episode import record_episode
 from mnemic.service.record_fact import record_facts
 from mnemic.service.record_procedure import checked_procedure, parse_steps, record_procedure
 from mnemic.service.tools import Tools
+from mnemic.service.working import put_value
 
 __all__ = ["remember"]
 
@@ -24,10 +28,13 @@ async def remember(tools: Tools, memory: Memory, *, scope: Scope) -> Receipt:
 
     *semantic*: each statement that the rules find is kept as a fact, and what they do not read as
     one fact with the predicate `noted`; equal knowledge reinforces what is there. *episodic*: an
-    episode. *procedural*: numbered or bulleted lines become steps. The same idempotency key with
+    episode. *procedural*: numbered or bulleted lines become steps. *working*: the value of a key of
+    this scope alone, made if none is given, until its time is over. The same idempotency key with
     the same content gives the first answer again; with another one it raises `Conflict`. Without
     the embedder it is kept all the same, and gets its vector later.
     """
+    if memory.memory_type == "working":
+        return await _remember_working(tools, memory, scope)
     if memory.memory_type == "episodic":
         receipt, _ = await record_episode(
             tools, _experience(memory), scope=scope, key=memory.key, lift=memory.lift
@@ -39,6 +46,36 @@ async def remember(tools: Tools, memory: Memory, *, scope: Scope) -> Receipt:
             tools, procedure, scope=scope, key=memory.key, lift=memory.lift
         )
     return await record_facts(tools, _statements(tools, memory, scope), memory, scope=scope)
+
+
+async def _remember_working(tools: Tools, memory: Memory, scope: Scope) -> Receipt:
+    """The receipt names the key, and says whether the value would survive this process."""
+    identity = tools.new_id()
+    key = memory.working_key or f"note-{identity.hex[-12:]}"
+    await put_value(
+        tools.working,
+        scope,
+        key,
+        memory.content,
+        ttl_seconds=memory.ttl_seconds,
+        forever=False,
+        durable=None,
+    )
+    status = tools.working.place.status(scope)
+    return Receipt(
+        id=uuid5(scope.id, f"working;{key}"),
+        kind="working",
+        version=1,
+        durability=_durability(status),
+        vector=VectorState.NONE,
+        key=key,
+    )
+
+
+def _durability(status: WorkingStatus) -> Durability:
+    if status.degraded or status.place == "local":
+        return Durability.PROCESS
+    return Durability.COMMITTED if status.place == "postgres" else Durability.VALKEY
 
 
 def _statements(tools: Tools, memory: Memory, scope: Scope) -> list[FactCreate]:
