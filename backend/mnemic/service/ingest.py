@@ -72,8 +72,8 @@ class IngestReport:
     sessions: tuple[IngestedSession, ...]
     facts_added: int
     facts_known: int
-    problems: tuple[IngestProblem, ...]
-    problem_count: int
+    problems: tuple[IngestProblem, ...] = ()
+    problem_count: int = 0
 
     @property
     def turns_added(self) -> int:
