@@ -65,7 +65,8 @@ def test_no_committed_file_holds_what_belongs_elsewhere(
         if path.suffix not in data and path != Path(__file__)
     }
 
-    assert offending(texts, pattern, root) == []
+    found = offending(texts, pattern, root)
+    assert found == [], "\n".join(found)
 
 
 def test_what_is_looked_for_would_be_found(root: Path) -> None:
@@ -118,7 +119,8 @@ def test_every_suppression_in_the_code_names_its_rule_and_its_reason(
         if path.suffix == ".py" and path != Path(__file__)
     }
 
-    assert offending(code, bare, root) == []
+    found = offending(code, bare, root)
+    assert found == [], "\n".join(found)
 
 
 def test_make_alone_tells_of_every_target(root: Path) -> None:
