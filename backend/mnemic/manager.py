@@ -64,6 +64,13 @@ class MemoryManager:
         """A manager on embedded servers whose data lies in `data_dir`, whatever the environment."""
         return cls(Wiring(embedded_settings(Path(data_dir))))
 
+    @staticmethod
+    def null() -> MemoryManager:
+        """A manager that remembers nothing, for services that run without memory."""
+        from mnemic.null import NullMemoryManager  # noqa: PLC0415 - it is one of these itself
+
+        return NullMemoryManager()
+
     async def start(self) -> Self:
         """The servers are reached, their schema fits, and memory is ready.
 

@@ -16,6 +16,7 @@ class Durability(StrEnum):
     COMMITTED = "committed"
     VALKEY = "valkey"
     PROCESS = "process"
+    NONE = "none"
 
 
 class VectorState(StrEnum):

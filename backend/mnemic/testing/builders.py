@@ -14,7 +14,7 @@ from mnemic.model.turn import TurnCreate
 __all__ = ["a_conversation", "a_fact", "a_scope", "a_turn"]
 
 _numbers = count(1)
-_AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
 def a_scope(tenant: str | None = None) -> Scope:
@@ -24,12 +24,10 @@ def a_scope(tenant: str | None = None) -> Scope:
 
 def a_turn(text: str = "The staging cluster runs in Frankfurt.", **given: Any) -> TurnCreate:
     """Something that User said."""
-    return TurnCreate(**{"text": text, "actor": "User", "occurred_at": _AT, **given})
+    return TurnCreate(**{"text": text, "actor": "User", "occurred_at": AT, **given})
 
 
-def a_conversation(
-    texts: Sequence[str], *, at: datetime = _AT, name: str = "c"
-) -> list[TurnCreate]:
+def a_conversation(texts: Sequence[str], *, at: datetime = AT, name: str = "c") -> list[TurnCreate]:
     """User and Assistant in turn, a minute apart, each turn with an id of its own."""
     speakers = (("User", "user"), ("Assistant", "assistant"))
     return [

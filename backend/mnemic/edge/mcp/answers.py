@@ -38,7 +38,7 @@ class Remembered(_Answer):
     kind: str = Field(description="What was made of it: fact, episode or procedure.")
     version: int = Field(description="Counts up each time the same knowledge is confirmed.")
     created: bool = Field(description="False if it only confirmed what was known already.")
-    durability: Literal["committed", "valkey", "process"] = Field(
+    durability: Literal["committed", "valkey", "process", "none"] = Field(
         description="committed: survives the loss of any process."
     )
     vector: Literal["ready", "pending", "none"] = Field(
