@@ -69,9 +69,9 @@ class IngestReport:
     `problems` are the first `PROBLEMS_MAX`; `problem_count` counts them all.
     """
 
-    sessions: tuple[IngestedSession, ...]
-    facts_added: int
-    facts_known: int
+    sessions: tuple[IngestedSession, ...] = ()
+    facts_added: int = 0
+    facts_known: int = 0
     problems: tuple[IngestProblem, ...] = ()
     problem_count: int = 0
 
