@@ -27,42 +27,65 @@ if TYPE_CHECKING:
         UnknownFormat,
     )
     from mnemic.manager import MemoryManager
-    from mnemic.model.context import Context
-    from mnemic.model.episode import Episode, EpisodeCreate, Outcome
+    from mnemic.model.context import Context, Omission, Section
+    from mnemic.model.embedding import Embedder, ModelSignature
+    from mnemic.model.episode import Episode, EpisodeCreate, EpisodeDraft, Outcome
     from mnemic.model.fact import Fact, FactCreate
     from mnemic.model.procedure import Procedure, ProcedureCreate, Step
     from mnemic.model.recall import Hit, MemoryItem, Recall
     from mnemic.model.receipt import Durability, Receipt, VectorState
     from mnemic.model.scope import MemoryScope, Scope, Tenant, TenantKind
     from mnemic.model.session import Session, SessionState
+    from mnemic.model.token_count import TokenCounter
     from mnemic.model.trust import Trust
-    from mnemic.model.turn import Turn, TurnCreate
+    from mnemic.model.turn import ROLES, Turn, TurnCreate
+    from mnemic.model.working import (
+        TaskState,
+        WorkingCheckpoint,
+        WorkingConflict,
+        WorkingRecord,
+        WorkingStatus,
+    )
+    from mnemic.service.forget import Forgotten
+    from mnemic.service.ingest import IngestReport
+    from mnemic.service.maintain import MaintenanceReport
+    from mnemic.service.memory_input import MemoryOptions
     from mnemic.settings import MemorySettings
     from mnemic.store.upgrade import upgrade
+    from mnemic.think import SessionRecord, Thinker
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ROLES",
     "ConfigurationError",
     "Conflict",
     "Context",
     "Durability",
+    "Embedder",
     "EmbedderUnavailable",
     "EmbeddingMismatch",
     "Episode",
     "EpisodeCreate",
+    "EpisodeDraft",
     "Fact",
     "FactCreate",
     "Forbidden",
+    "Forgotten",
     "Hit",
+    "IngestReport",
     "InvalidInput",
+    "MaintenanceReport",
     "MemoryItem",
     "MemoryManager",
+    "MemoryOptions",
     "MemoryScope",
     "MemorySettings",
     "MnemicError",
+    "ModelSignature",
     "NaiveTimestamp",
     "NotFound",
+    "Omission",
     "Outcome",
     "OutcomeUnknown",
     "Procedure",
@@ -72,19 +95,28 @@ __all__ = [
     "Retracted",
     "SchemaMismatch",
     "Scope",
+    "Section",
     "ServerUnavailable",
     "Session",
+    "SessionRecord",
     "SessionState",
     "Step",
     "StoreUnavailable",
+    "TaskState",
     "Tenant",
     "TenantKind",
+    "Thinker",
+    "TokenCounter",
     "Trust",
     "Turn",
     "TurnCreate",
     "Unavailable",
     "UnknownFormat",
     "VectorState",
+    "WorkingCheckpoint",
+    "WorkingConflict",
+    "WorkingRecord",
+    "WorkingStatus",
     "upgrade",
 ]
 
@@ -93,44 +125,62 @@ _HOMES = {
     "Conflict": "mnemic.errors",
     "Context": "mnemic.model.context",
     "Durability": "mnemic.model.receipt",
+    "Embedder": "mnemic.model.embedding",
     "EmbedderUnavailable": "mnemic.errors",
     "EmbeddingMismatch": "mnemic.errors",
     "Episode": "mnemic.model.episode",
     "EpisodeCreate": "mnemic.model.episode",
+    "EpisodeDraft": "mnemic.model.episode",
     "Fact": "mnemic.model.fact",
     "FactCreate": "mnemic.model.fact",
     "Forbidden": "mnemic.errors",
+    "Forgotten": "mnemic.service.forget",
     "Hit": "mnemic.model.recall",
+    "IngestReport": "mnemic.service.ingest",
     "InvalidInput": "mnemic.errors",
+    "MaintenanceReport": "mnemic.service.maintain",
     "MemoryItem": "mnemic.model.recall",
     "MemoryManager": "mnemic.manager",
+    "MemoryOptions": "mnemic.service.memory_input",
     "MemoryScope": "mnemic.model.scope",
     "MemorySettings": "mnemic.settings",
     "MnemicError": "mnemic.errors",
+    "ModelSignature": "mnemic.model.embedding",
     "NaiveTimestamp": "mnemic.errors",
     "NotFound": "mnemic.errors",
+    "Omission": "mnemic.model.context",
     "Outcome": "mnemic.model.episode",
     "OutcomeUnknown": "mnemic.errors",
     "Procedure": "mnemic.model.procedure",
     "ProcedureCreate": "mnemic.model.procedure",
+    "ROLES": "mnemic.model.turn",
     "Recall": "mnemic.model.recall",
     "Receipt": "mnemic.model.receipt",
     "Retracted": "mnemic.errors",
     "SchemaMismatch": "mnemic.errors",
     "Scope": "mnemic.model.scope",
+    "Section": "mnemic.model.context",
     "ServerUnavailable": "mnemic.errors",
     "Session": "mnemic.model.session",
+    "SessionRecord": "mnemic.think",
     "SessionState": "mnemic.model.session",
     "Step": "mnemic.model.procedure",
     "StoreUnavailable": "mnemic.errors",
+    "TaskState": "mnemic.model.working",
     "Tenant": "mnemic.model.scope",
     "TenantKind": "mnemic.model.scope",
+    "Thinker": "mnemic.think",
+    "TokenCounter": "mnemic.model.token_count",
     "Trust": "mnemic.model.trust",
     "Turn": "mnemic.model.turn",
     "TurnCreate": "mnemic.model.turn",
     "Unavailable": "mnemic.errors",
     "UnknownFormat": "mnemic.errors",
     "VectorState": "mnemic.model.receipt",
+    "WorkingCheckpoint": "mnemic.model.working",
+    "WorkingConflict": "mnemic.model.working",
+    "WorkingRecord": "mnemic.model.working",
+    "WorkingStatus": "mnemic.model.working",
     "upgrade": "mnemic.store.upgrade",
 }
 
