@@ -14,7 +14,6 @@ EXCEPTIONS = {
     "EmbeddingModelStore.register": "models are nobody's",
     "EpisodeStore.set_importance": "holds the row",
     "FactLedger.evidence_of": "holds the row",
-    "FactLedger.has_live_evidence": "holds the row",
     "FactLedger.is_single": "predicates are nobody's",
     "FactLedger.reinforce": "holds the row",
     "FactStore.set_verification": "holds the row",
