@@ -19,6 +19,11 @@ _TEMPLATE = "mnemic_template"
 _numbers = count(1)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--deep` makes the long runs as long as before a release."""
+    parser.addoption("--deep", action="store_true", help="long runs, for a release")
+
+
 @dataclass(frozen=True)
 class Database:
     """A database of the test's own, as each role that may enter it."""

@@ -249,7 +249,7 @@ async def verify_fact(tools: Tools, identity: UUID, *, scope: Scope) -> Fact:
         single = await unit.ledger.is_single(fact.predicate)
         if rivals and single:
             verdict = "contradicted"
-        elif await unit.ledger.has_live_evidence(fact.id):
+        elif await unit.ledger.has_live_evidence(scope, fact.id):
             verdict = "supported"
         else:
             verdict = "unsupported"

@@ -127,9 +127,9 @@ HAS_EVIDENCE = Statement("""
      WHERE {tenant:v} AND v.fact_id = :fact
        AND CASE v.source_kind
              WHEN 'episode' THEN EXISTS (SELECT FROM mnemic.episodes e
-                                          WHERE {tenant:e} AND e.id = v.source_id)
+                                          WHERE {owned:e} AND e.id = v.source_id)
              WHEN 'turn' THEN EXISTS (SELECT FROM mnemic.turns t
-                                       WHERE {tenant:t} AND t.id = v.source_id)
+                                       WHERE {owned:t} AND t.id = v.source_id)
              ELSE true
            END
      LIMIT 1
@@ -213,9 +213,13 @@ class FactLedger:
         registered = await self._unit.fetch_one(IS_SINGLE, predicate=predicate)
         return registered is not None and registered["cardinality"] == "single"
 
-    async def has_live_evidence(self, fact: UUID) -> bool:
-        """Whether a source of the fact, whose row is held, still exists; calls always do."""
-        row = await self._unit.fetch_one(HAS_EVIDENCE, fact=fact)
+    async def has_live_evidence(self, scope: Scope, fact: UUID) -> bool:
+        """Whether a source of the fact, whose row is held, is there to be seen from `scope`.
+
+        Calls always are. What stands elsewhere counts as gone: a caller names the episodes that
+        facts come from, and must not learn whether another scope has one of that id.
+        """
+        row = await self._unit.fetch_one(HAS_EVIDENCE, scopes=scope.visible_ids, fact=fact)
         return row is not None
 
     async def _respect_tombstones(

@@ -1,0 +1,269 @@
+"""The state machine: any tenant, any scope, any public method, in any order and at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, ClassVar, TypeVar
+
+from hypothesis import note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from mnemic.embedded import EmbeddedServers
+from mnemic.model.episode import Episode, Outcome
+from mnemic.model.scope import Scope, Tenant
+from mnemic.model.trust import Trust
+from proof.by_id import BY_ID, some_ids
+from proof.canaries import shape_of, tokens_in
+from proof.cast import HOMES, TENANTS
+from proof.choices import Choices, Seeded, chance, pick
+from proof.moves import CONVERSATIONS, GRANTS, OPERATOR, READS, WRITES, of_session, unknown_id
+from proof.play import Leak, Play
+from proof.truth import no_foreign_rows, no_strange_ids, replayed_alone
+from proof.walls import Walls
+from proof.working_moves import WORKING
+from proof.world import Call, World, open_world
+
+__all__ = ["Stage", "Tally", "machine_on"]
+
+T = TypeVar("T")
+AT_ONCE_MAX = 6
+FOREIGN_SESSION_VERBS = (
+    "sessions.pause",
+    "sessions.resume",
+    "sessions.end",
+    "lifecycle.resume",
+    "lifecycle.terminate",
+)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was done so far."""
+
+    operations: int = 0
+    replayed: int = 0
+    probes: int = 0
+    runs: int = 0
+    rows: int = 0
+    verbs: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a machine plays: a database for everybody, and one for whoever is replayed alone."""
+
+    servers: EmbeddedServers
+    among: str
+    alone: str
+    loop: asyncio.AbstractEventLoop
+    walls: Walls
+    tally: Tally
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the work gives, on the one loop of the run."""
+        return self.loop.run_until_complete(work)
+
+
+class IsolationMachine(RuleBasedStateMachine):
+    """Each rule makes one or more calls; the answers are searched at once."""
+
+    stage: ClassVar[Stage]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = AsyncExitStack()
+        self.failed = False
+        self.play = Play(self.stage.wait(self._world()))
+
+    async def _world(self) -> World:
+        stage = self.stage
+        return await open_world(stage.servers, stage.among, stage.walls, self.stack)
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        self.failed = True
+        done = self.stage.wait(work)
+        self.failed = False
+        return done
+
+    def _move(self, choices: Choices, scope: Scope) -> Call:
+        """A write, a read or a step of a conversation, with its arguments."""
+        moves = pick(choices, (WRITES, CONVERSATIONS, READS, WORKING, WRITES, READS, GRANTS))
+        verb = pick(choices, tuple(moves))
+        if moves is CONVERSATIONS or (moves is not GRANTS and chance(choices, 4)):
+            scope = of_session(choices, self.play.oracle, scope)
+        if verb == "transcripts.ingest" and scope.parent is not None:
+            scope = scope.parent if scope.level.value == "session" else scope
+        values = moves[verb](choices, self.play.oracle, scope, self.play.at)
+        note(f"{verb} at {scope}")
+        return self.play.call(verb, scope, values, blind=chance(choices, 12))
+
+    @rule(seed=SEEDS)
+    def anybody_does_something(self, seed: int) -> None:
+        choices = Seeded(seed)
+        self._do(self.play.make(self._move(choices, pick(choices, HOMES))))
+
+    @rule(seed=SEEDS)
+    def a_busy_tenant_does_something(self, seed: int) -> None:
+        choices = Seeded(seed)
+        home = pick(choices, HOMES[: len(HOMES) // 4])
+        self._do(self.play.make(self._move(choices, home)))
+
+    @rule(seed=SEEDS)
+    def several_tenants_do_something_at_once(self, seed: int) -> None:
+        choices = Seeded(seed)
+        first = choices.below(len(TENANTS))
+        number = 2 + choices.below(AT_ONCE_MAX - 1)
+        calls = []
+        for place in range(first, first + number):
+            tenant = TENANTS[place % len(TENANTS)]
+            homes = [home for home in HOMES if home.tenant == tenant]
+            calls.append(self._move(choices, pick(choices, homes)))
+        self._do(self.play.make_together(calls))
+
+    @rule(seed=SEEDS)
+    def somebody_uses_an_id_he_can_see(self, seed: int) -> None:
+        choices, oracle = Seeded(seed), self.play.oracle
+        verb = pick(choices, tuple(BY_ID))
+        takes, scope = BY_ID[verb], pick(choices, HOMES)
+        if known := oracle.visible(scope, takes.kinds) or some_ids(
+            choices, oracle.hidden(scope, takes.kinds), at_most=1
+        ):
+            place = oracle.places[known[0]]
+            scope = place if not oracle.may_see(scope, known[0]) else scope
+        ids = some_ids(choices, known, at_most=takes.ids_max) or [unknown_id(self.play.number)]
+        told = takes.told(choices, oracle, scope)
+        call = self.play.call(verb, scope, takes.values(ids, told))
+        self._do(self.play.make(call, upward=sorted(tokens_in(repr(told)))))
+
+    @rule(seed=SEEDS)
+    def a_foreign_id_is_like_an_unknown_one(self, seed: int) -> None:
+        choices, oracle = Seeded(seed), self.play.oracle
+        verb = pick(choices, tuple(BY_ID))
+        takes, scope = BY_ID[verb], pick(choices, HOMES)
+        hidden = oracle.hidden(scope, takes.kinds)
+        if not hidden:
+            return
+        own = some_ids(choices, oracle.visible(scope, takes.kinds), at_most=takes.ids_max - 1, least=0)
+        told = takes.told(choices, oracle, scope)
+        pair = [
+            takes.values([one, *own], told)
+            for one in (pick(choices, hidden), unknown_id(self.play.number))
+        ]
+        self.stage.tally.probes += 1
+        self._do(self.play.compare(verb, scope, pair))
+
+    @rule(seed=SEEDS)
+    def a_foreign_checkpoint_is_like_an_unknown_one(self, seed: int) -> None:
+        choices, oracle = Seeded(seed), self.play.oracle
+        scope = pick(choices, HOMES)
+        foreign = [one for one, place in oracle.checkpoints.items() if place != scope]
+        if not foreign:
+            return
+        self.stage.tally.probes += 1
+        ids = (pick(choices, foreign), unknown_id(self.play.number))
+        pair = [{"checkpoint_id": str(one)} for one in ids]
+        self._do(self.play.compare("working.restore_checkpoint", scope, pair))
+
+    @rule(seed=SEEDS)
+    def a_foreign_session_is_like_an_unknown_one(self, seed: int) -> None:
+        choices, oracle = Seeded(seed), self.play.oracle
+        home = pick(choices, HOMES)
+        foreign = [one for one in oracle.open_sessions if one.parent != home and "cn" in one.name]
+        if not foreign:
+            return
+        verb = pick(choices, FOREIGN_SESSION_VERBS)
+        self.stage.tally.probes += 1
+        answers = []
+        for name in (pick(choices, foreign).name, "s cn00000000z"):
+            call = self.play.call(verb, home.session(name), {})
+            answers.append(self._do(self.play.world.run(call)))
+        if len({shape_of(one.text) for one in answers}) > 1 or answers[0].fault is None:
+            raise Leak(f"a foreign session is told apart: {answers}")
+
+    @rule(seed=SEEDS)
+    def an_episode_is_read_for_facts(self, seed: int) -> None:
+        """A made-up episode with a foreign id is evidence as good as one with an unknown id."""
+        choices, oracle = Seeded(seed), self.play.oracle
+        scope = pick(choices, HOMES)
+        hidden = oracle.hidden(scope, ("episode",))
+        if not hidden:
+            return
+        self.stage.tally.probes += 1
+        verdicts = []
+        for identity in (pick(choices, hidden), unknown_id(self.play.number)):
+            episode = _episode(scope, identity, oracle.mint(scope), self.play)
+            verb = "semantic.extract_facts_from_episode"
+            call = self.play.call(verb, scope, {"episode": episode})
+            facts = self._do(self.play.make(call)).value
+            told = [(fact.predicate, fact.confidence) for fact in facts or ()]
+            for fact in facts or ():
+                check = self.play.call("semantic.verify_fact", scope, {"fact_id": fact.id})
+                verified = self._do(self.play.make(check)).value
+                told.append((verified.predicate, verified.verification))
+            verdicts.append(told)
+        if verdicts[0] != verdicts[1]:
+            raise Leak(f"a foreign episode is told from an unknown one: {verdicts}")
+
+    @rule(which=st.sampled_from(OPERATOR))
+    def maintenance_runs(self, which: str) -> None:
+        self._do(self.play.make(self.play.call(which, None, {})))
+
+    @rule()
+    def an_hour_passes(self) -> None:
+        self.play.at += timedelta(hours=1)
+
+    def teardown(self) -> None:
+        tally = self.stage.tally
+        try:
+            if not self.failed:
+                self.stage.wait(self._audit())
+        finally:
+            tally.runs += 1
+            tally.operations += len(self.play.answers)
+            tally.verbs.update(answer.call.verb for answer in self.play.answers)
+            self.stage.wait(self.stack.aclose())
+
+    async def _audit(self) -> None:
+        """What lies in the database is nobody else's, and who made most calls is replayed alone."""
+        self.stage.tally.rows += await no_foreign_rows(self.play.world)
+        await no_strange_ids(self.play)
+        tenant = _busiest(self.play)
+        if tenant is None:
+            return
+        async with AsyncExitStack() as stack:
+            stage = self.stage
+            alone = await open_world(stage.servers, stage.alone, stage.walls, stack)
+            answers = self.play.calls_of([tenant])
+            stage.tally.replayed += await replayed_alone(alone, answers, tenant)
+
+
+def _busiest(play: Play) -> Tenant | None:
+    counts: dict[Tenant, int] = {}
+    for answer in play.answers:
+        if answer.call.scope is not None:
+            tenant = answer.call.scope.tenant
+            counts[tenant] = counts.get(tenant, 0) + 1
+    return max(counts, key=counts.__getitem__, default=None)
+
+
+def _episode(scope: Scope, identity: Any, mark: str, play: Play) -> Episode:
+    text = f"I use {mark} for deploys."
+    return Episode(
+        id=identity, scope_id=scope.id, title=text, summary=text, key_topics=(), user_intents=(),
+        tools_used=(), agents_used=(), task_type="note", task_description=text,
+        outcome=Outcome.SUCCESS, outcome_details=None, actions=(), context_summary=None,
+        lessons_learned=(), duration_seconds=None, tokens_used=None, importance_score=0.5,
+        message_count=0, started_at=None, ended_at=None, occurred_at=play.at,
+        recorded_at=play.at, session_id=None, trust=Trust.USER, source="caller",
+    )  # fmt: skip
+
+
+def machine_on(stage: Stage) -> type[IsolationMachine]:
+    """The machine, on that stage."""
+    return type("IsolationMachine", (IsolationMachine,), {"stage": stage})
