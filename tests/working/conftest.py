@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +19,10 @@ from mnemic.store.unit import Database
 from mnemic.store.working.opening import WorkingPlaces, open_working
 from mnemic.testing.clock import TickingClock
 from mnemic.testing.working_contract import contract_settings, standing_clock
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from working_proxy import Proxy
 
 NAME = "working"
 
@@ -70,3 +76,14 @@ async def places(opened: Callable[..., Any]) -> AsyncIterator[WorkingPlaces]:
     """Valkey and PostgreSQL, as they serve."""
     async with opened() as made:
         yield made
+
+
+@pytest.fixture
+async def proxy(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Proxy]:
+    """A socket in front of the run's Valkey, for this test to cut."""
+    made = Proxy(tmp_path_factory.mktemp("p"), servers.redis_url)
+    await made.open()
+    yield made
+    await made.close()
