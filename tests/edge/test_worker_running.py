@@ -91,8 +91,12 @@ class Program:
 
     def clean_up(self) -> None:
         if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+            self.process.terminate()
+            try:
+                self.process.wait(PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
         self._log.unlink()
 
 
