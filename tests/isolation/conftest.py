@@ -5,18 +5,25 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import asyncpg
 import pytest
 
 from mnemic.embedded import EmbeddedServers
+from mnemic.manager import MemoryManager
+from mnemic.settings import MemorySettings
+from mnemic.store.roles import APP_ROLE
+from mnemic.testing import TickingClock
+from mnemic.wiring import Wiring
 
 # The machinery is a package of several modules, which importlib mode does not find by itself.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from proof.machine import Stage, Tally  # noqa: E402 - see above
-from proof.walls import DROP_ROLE, MAKE_ROLE, Walls  # noqa: E402 - see above
+from proof.machine import Stage  # noqa: E402 - see above
+from proof.walls import DROP_ROLE, MAKE_ROLE  # noqa: E402 - see above
+from proof.world import HashingEmbedder  # noqa: E402 - see above
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +52,25 @@ async def databases(servers: EmbeddedServers, template: str) -> AsyncIterator[tu
 @pytest.fixture
 def stage_for(
     servers: EmbeddedServers, databases: tuple[str, str], bypassing_role: None
-) -> Iterator[Callable[[Walls], Stage]]:
-    """Makes a stage; everything on it runs on one loop."""
+) -> Iterator[Callable[..., Stage]]:
+    """Makes a stage of these walls; everything on it runs on one loop."""
     loop = asyncio.new_event_loop()
-    yield lambda walls: Stage(servers, *databases, loop, walls, Tally())
+    yield partial(Stage, servers, *databases, loop)
     loop.close()
+
+
+@pytest.fixture
+async def memory(
+    servers: EmbeddedServers, databases: tuple[str, str]
+) -> AsyncIterator[MemoryManager]:
+    """The front door behind both walls; tests use tenants of their own."""
+    settings = MemorySettings(
+        database_url=servers.postgres_url(APP_ROLE, databases[0]),
+        redis_url=servers.redis_url,
+        context={"deadline_ms": 60_000},
+        database={"require_durable": False},
+    )
+    async with MemoryManager(
+        Wiring(settings, clock=TickingClock(), embedder=HashingEmbedder())
+    ) as opened:
+        yield opened

@@ -9,28 +9,47 @@ import pytest
 from proof.machine import Stage
 from proof.runs import play
 from proof.verbs import public_verbs
-from proof.walls import Walls, standing
+from proof.walls import Defect, Walls, standing
 
-OPERATIONS = 1_700
-DEEP_OPERATIONS = 34_000
 FIRST_SEED = int(os.environ.get("MEM_TEST_SEED", "1"))
+DEEP = 20
+
+
+def _play(stage: Stage, defect: Defect | None, operations: int) -> None:
+    with standing(stage.walls, defect):
+        play(stage, operations=operations, first_seed=FIRST_SEED)
+    tally = stage.tally
+    print(
+        f"{stage.walls.value}: {tally.operations} operations in {tally.runs} runs, "
+        f"{tally.probes} probes, {tally.replayed} answers replayed alone, {tally.rows} rows"
+    )
+    assert tally.operations >= operations
+    assert tally.probes > operations // 50
+    assert tally.replayed > operations // 50
+
+
+@pytest.fixture
+def times(request: pytest.FixtureRequest) -> int:
+    """How much longer than usual."""
+    return DEEP if request.config.getoption("--deep") else 1
 
 
 @pytest.mark.parametrize("walls", [Walls.BOTH, Walls.PREDICATE_ALONE, Walls.POLICIES_ALONE])
 def test_nothing_foreign_is_shown(
-    walls: Walls, stage_for: Callable[[Walls], Stage], request: pytest.FixtureRequest
+    walls: Walls, stage_for: Callable[..., Stage], times: int
 ) -> None:
-    operations = DEEP_OPERATIONS if request.config.getoption("--deep") else OPERATIONS
     stage = stage_for(walls)
 
-    with standing(walls):
-        play(stage, operations=operations, first_seed=FIRST_SEED)
+    _play(stage, None, operations=1_400 * times)
 
-    tally = stage.tally
-    print(
-        f"{walls.value}: {tally.operations} operations in {tally.runs} runs, {tally.probes} probes, "
-        f"{tally.replayed} answers replayed alone, {tally.rows} rows looked at"
-    )
-    assert tally.operations >= operations
-    assert tally.replayed > operations // 20
-    assert public_verbs() <= tally.verbs
+    assert public_verbs() <= stage.tally.verbs
+
+
+@pytest.mark.parametrize("walls", [Walls.PREDICATE_ALONE, Walls.POLICIES_ALONE])
+def test_either_wall_keeps_tenants_apart_even_where_scopes_are_ignored(
+    walls: Walls, stage_for: Callable[..., Stage], times: int
+) -> None:
+    """Ids of scopes follow from the tenant and so hide much by themselves; here they do not."""
+    stage = stage_for(walls, tenants_alone=True)
+
+    _play(stage, Defect.SCOPES_IGNORED, operations=400 * times)

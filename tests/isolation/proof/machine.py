@@ -22,6 +22,7 @@ from proof.canaries import shape_of, tokens_in
 from proof.cast import HOMES, TENANTS
 from proof.choices import Choices, Seeded, chance, pick
 from proof.moves import CONVERSATIONS, GRANTS, OPERATOR, READS, WRITES, of_session, unknown_id
+from proof.oracle import Oracle
 from proof.play import Leak, Play
 from proof.truth import no_foreign_rows, no_strange_ids, replayed_alone
 from proof.walls import Walls
@@ -63,7 +64,9 @@ class Stage:
     alone: str
     loop: asyncio.AbstractEventLoop
     walls: Walls
-    tally: Tally
+    tally: Tally = field(default_factory=Tally)
+    tenants_alone: bool = False
+    is_maintained: bool = True
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """What the work gives, on the one loop of the run."""
@@ -79,7 +82,8 @@ class IsolationMachine(RuleBasedStateMachine):
         super().__init__()
         self.stack = AsyncExitStack()
         self.failed = False
-        self.play = Play(self.stage.wait(self._world()))
+        oracle = Oracle(tenants_alone=self.stage.tenants_alone)
+        self.play = Play(self.stage.wait(self._world()), oracle)
 
     async def _world(self) -> World:
         stage = self.stage
@@ -212,7 +216,8 @@ class IsolationMachine(RuleBasedStateMachine):
 
     @rule(which=st.sampled_from(OPERATOR))
     def maintenance_runs(self, which: str) -> None:
-        self._do(self.play.make(self.play.call(which, None, {})))
+        if self.stage.is_maintained:
+            self._do(self.play.make(self.play.call(which, None, {})))
 
     @rule()
     def an_hour_passes(self) -> None:

@@ -21,7 +21,10 @@ KINDS = ("turn", "episode", "fact", "procedure")
 
 @dataclass(slots=True)
 class Oracle:
-    """What was planted, and where it stands now."""
+    """What was planted, and where it stands now.
+
+    With `tenants_alone` the scopes of a tenant are one: for runs in which scopes are ignored.
+    """
 
     places: dict[str | UUID, Scope] = field(default_factory=dict)
     items: dict[str, dict[UUID, None]] = field(
@@ -34,6 +37,7 @@ class Oracle:
     private: dict[str | UUID, None] = field(default_factory=dict)
     checkpoints: dict[UUID, Scope] = field(default_factory=dict)
     tokens: int = 0
+    tenants_alone: bool = False
 
     def mint(self, scope: Scope) -> str:
         """A new token, which stands in `scope`."""
@@ -66,6 +70,8 @@ class Oracle:
 
     def may_see(self, viewer: Scope, what: str | UUID) -> bool:
         """Whether it stands in the viewer's chain; of working memory, in the viewer itself."""
+        if self.tenants_alone:
+            return self.places[what].tenant == viewer.tenant
         if what in self.private:
             return self.places[what] == viewer
         return self.places[what] in viewer.chain

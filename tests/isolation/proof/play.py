@@ -45,7 +45,7 @@ class Play:
     """The calls so far, with their answers."""
 
     world: World
-    oracle: Oracle = field(default_factory=Oracle)
+    oracle: Oracle
     answers: list[Answer] = field(default_factory=list)
     strange_ids: list[tuple[Answer, UUID]] = field(default_factory=list)
     at: datetime = START

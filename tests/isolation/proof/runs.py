@@ -9,7 +9,7 @@ from proof.machine import Stage, machine_on
 
 __all__ = ["play"]
 
-STEPS = 250
+STEPS = 150
 RUNS_A_ROUND = 3
 EVERY_PHASE = (Phase.generate, Phase.shrink)
 

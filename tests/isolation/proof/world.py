@@ -29,7 +29,7 @@ from mnemic.wiring import Wiring
 from proof.canaries import shown, shown_error
 from proof.walls import Walls
 
-__all__ = ["TABLES", "TIERS", "Answer", "Call", "World", "open_world"]
+__all__ = ["TABLES", "TIERS", "Answer", "Call", "HashingEmbedder", "World", "open_world"]
 
 TIERS = ("episodic", "semantic", "procedural", "working")
 # Far ahead of every server's own clock, so that nothing expires but by the calls' time.
