@@ -98,8 +98,22 @@ def test_the_first_two_runs_do_the_whole_job_once_between_them(
     assert one["ingest"]["episodes_created"] + other["ingest"]["episodes_created"] == 6
     assert all(session["title"] for session in one["ingest"]["sessions"])
     assert len(one["facts"]) == 3
-    assert set(one["seconds"]) == {"servers", "schema", "ingest", "facts", "recall", "context"}
+    steps = {"servers", "schema", "ingest", "facts", "tiers", "recall", "context"}
+    assert set(one["seconds"]) == steps
     assert lasting(one) == lasting(other)
+
+
+def test_each_tier_is_shown_at_work(first: dict[str, Any]) -> None:
+    tiers = first["tiers"]
+
+    assert tiers["working"] == {
+        "branch": "release-1.6",
+        "current_step": "rehearse the migration",
+        "progress": 0.4,
+    }
+    assert tiers["episodic"]["episodes"] == 6
+    assert tiers["semantic"]["facts"] == ["The ledger keeps its data in PostgreSQL."]
+    assert (tiers["procedural"]["success_count"], tiers["procedural"]["on_friday"]) == (4, [])
 
 
 def test_the_questions_find_the_turns_that_answer_them(first: dict[str, Any]) -> None:

@@ -92,6 +92,7 @@ async def _run(tour: _Tour) -> None:
         async with _opened(tour, MemoryManager.open(settings)) as memory:
             await _converse(tour, memory)
             await _state_facts(tour, memory)
+            await _show_tiers(tour, memory)
             await _ask(tour, memory)
             await _build_section(tour, memory)
         _show_next(tour, servers)
@@ -180,6 +181,17 @@ async def _state_facts(tour: _Tour, memory: MemoryManager) -> None:
     tour.head("facts", f"{len(FACTS)} facts are stored, beside what was said")
     for subject, predicate, thing, _ in FACTS:
         tour.line(f"   - {subject} / {predicate} / {thing}")
+
+
+async def _show_tiers(tour: _Tour, memory: MemoryManager) -> None:
+    from mnemic.edge.cli.demo_tiers import show_tiers
+
+    with tour.timed("tiers"):
+        shown = await show_tiers(memory, SCOPE)
+    tour.document["tiers"] = {tier.name: tier.values for tier in shown}
+    tour.head("tiers", "The four tiers, by the methods of the plan")
+    for tier in shown:
+        tour.line(f"   {tier.name}: {clipped(tier.line, TEXT_CHARS_MAX)}")
 
 
 async def _ask(tour: _Tour, memory: MemoryManager) -> None:
