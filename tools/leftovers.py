@@ -24,7 +24,7 @@ GRACE_SECONDS = 20.0  # servers that were told to stop are writing their last ch
 POLL_SECONDS = 0.05
 _PR_SET_CHILD_SUBREAPER = 36
 # Where servers keep what does not fit below their data folder; under CI, one run has them alone.
-_SHARED = ("/tmp/mnemic-*", "/var/lib/mnemic/*")  # noqa: S108 - looked at, never written
+_SHARED = ("/tmp/mnemic-[0-9]*", "/var/lib/mnemic/*")  # noqa: S108 - looked at, never written
 _KEPT = {"binaries"}  # a copy of the servers' programs, made once for all data folders
 
 

@@ -267,12 +267,14 @@ sys.exit(run(sys.argv[3:]))
 """
 
 
-def left_by(root: Path, script: str, *, grace: float = 0.2) -> subprocess.CompletedProcess[str]:
+def left_by(
+    root: Path, script: str, *, grace: float = 0.2, **more: str
+) -> subprocess.CompletedProcess[str]:
     """What tools/leftovers.py says after a shell script."""
     tool = [sys.executable, "-I", "-c", LEFTOVERS, root / "tools" / "leftovers.py", str(grace)]
     return subprocess.run(
         [*tool, "sh", "-c", script],
-        env={"PATH": os.defpath},
+        env={"PATH": os.defpath, **more},
         check=False,
         capture_output=True,
         text=True,
@@ -300,6 +302,6 @@ def test_files_and_sockets_that_are_left_are_told_and_removed(root: Path) -> Non
 
 
 def test_what_ends_in_time_is_not_left_behind(root: Path) -> None:
-    ran = left_by(root, "sleep 0.3 & exit 7", grace=PATIENCE_SECONDS)
+    ran = left_by(root, "sleep 0.3 & exit 7", grace=PATIENCE_SECONDS, TMPDIR="/tmp")
 
     assert (ran.returncode, ran.stderr) == (7, "")
