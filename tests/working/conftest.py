@@ -79,11 +79,22 @@ async def places(opened: Callable[..., Any]) -> AsyncIterator[WorkingPlaces]:
 
 
 @pytest.fixture
-async def proxy(
-    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Proxy]:
-    """A socket in front of the run's Valkey, for this test to cut."""
-    made = Proxy(tmp_path_factory.mktemp("p"), servers.redis_url)
-    await made.open()
-    yield made
-    await made.close()
+async def proxy_to(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Callable[..., Any]]:
+    """Puts a socket in front of a Valkey, for this test to cut."""
+    made: list[Proxy] = []
+
+    async def make(url: str) -> Proxy:
+        made.append(Proxy(tmp_path_factory.mktemp("p"), url))
+        await made[-1].open()
+        return made[-1]
+
+    yield make
+    for proxy in made:
+        await proxy.close()
+
+
+@pytest.fixture
+async def proxy(servers: EmbeddedServers, proxy_to: Callable[..., Any]) -> Proxy:
+    """A socket in front of the run's Valkey."""
+    made: Proxy = await proxy_to(servers.redis_url)
+    return made

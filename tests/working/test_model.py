@@ -12,15 +12,14 @@ import json
 import random
 import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from working_proxy import Proxy
+from working_valkey import Valkey
 
-from mnemic.embedded.binaries import find_binaries
 from mnemic.testing.builders import a_scope
 
 PROCESSES = 3
@@ -38,42 +37,6 @@ PLAIN = ("a", "b*", "c\x00{")
 DURABLE = ("d", "e:")
 SESSIONS = ("one", "two")
 _ABSENT = "absent"
-
-
-class Valkey:
-    """A server of the test's own that writes down what it acknowledged, and can be killed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.url = f"unix://{folder}/v.sock"
-        self._process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            str(find_binaries().valkey_server),
-            *("--port", "0", "--unixsocket", f"{self.folder}/v.sock", "--dir", str(self.folder)),
-            *("--appendonly", "yes", "--appendfsync", "everysec", "--save", ""),
-            stdout=asyncio.subprocess.DEVNULL,
-        )
-        async with asyncio.timeout(10):
-            while not await self._answers():  # noqa: ASYNC110 - a server has no event to wait for
-                await asyncio.sleep(0.02)
-
-    async def _answers(self) -> bool:
-        with suppress(OSError):
-            reader, writer = await asyncio.open_unix_connection(f"{self.folder}/v.sock")
-            writer.write(b"PING\r\n")
-            answer = await reader.readline()
-            writer.close()
-            await writer.wait_closed()
-            return answer.startswith(b"+PONG")
-        return False
-
-    async def kill(self) -> None:
-        """As `kill -9`."""
-        if self._process is not None:
-            self._process.kill()
-            await self._process.wait()
 
 
 class Peer:

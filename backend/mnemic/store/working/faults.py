@@ -48,6 +48,8 @@ class Away(Exception):
 
 def translated(fault: Exception, *, sent: bool) -> Exception:
     """The fault in our words; `sent` says whether the command had left before it."""
+    if isinstance(fault.__cause__, redis_faults.RedisError):
+        fault = fault.__cause__  # refused while connecting
     if isinstance(fault, _NOT_SERVING):
         return Away(str(fault), sent=False)
     for kinds, error, words in _BY_KIND:
