@@ -62,15 +62,17 @@ def test_every_dependency_has_its_reason_beside_it(root: Path, required: list[Re
 def imported_by(folder: Path) -> dict[str, str]:
     """The third-party distributions that a folder's files import, each with one such file."""
     owners = packages_distributions()
+    paths = list(folder.rglob("*.py"))
+    beside = {name for path in paths for name in (path.stem, path.parent.name)} | {"mnemic"}
     found = {}
-    for path in folder.rglob("*.py"):
+    for path in paths:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
             for name in names:
                 top = name.partition(".")[0]
-                if top not in sys.stdlib_module_names and top != "mnemic":
+                if top not in sys.stdlib_module_names and top not in beside:
                     owner = owners.get(top, [top])[0]
                     found[canonicalize_name(owner)] = f"{path.name}: {name}"
     return found
