@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from mnemic.model.scope import Scope
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TierShown", "show_tiers"]
 
-SESSION = "release-1.6"
 TRIALS = 5
 
 
@@ -30,7 +30,8 @@ async def show_tiers(memory: MemoryManager, scope: Scope) -> list[TierShown]:
     """Each tier, used once; doing it again changes nothing that lasts."""
     here = memory.at(scope)
     return [
-        await _working(memory.at(scope.session(SESSION))),
+        # A session of its own, as two demos at once are two agents at work.
+        await _working(memory.at(scope.session(f"demo-{uuid4()}"))),
         await _episodic(here),
         await _semantic(here),
         await _procedural(here),
@@ -49,6 +50,7 @@ async def _working(here: Tiers) -> TierShown:
     branch, state = await working.get("branch"), await working.get_task_state()
     step = state.current_step if state else None
     progress = state.progress if state else 0.0
+    await working.clear()
     return TierShown(
         "working",
         f"“{step}” is {progress:.0%} done on {branch}, restored from a checkpoint",
