@@ -21,7 +21,7 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from mnemic.edge.worker.app import build_app
+from mnemic.edge.worker.app import RETRIES_MAX, build_app
 from mnemic.embed import LocalEmbedder
 from mnemic.embedded import EmbeddedServers
 from mnemic.embedded.control import guard_lives
@@ -81,6 +81,11 @@ class Program:
         """The reports of a job."""
         return [one for one in self.events if one["event"] == "maintenance" and one["job"] == job]
 
+    def answered(self, job: str) -> int:
+        """How many messages of a job are done with: reported, or given up after all retries."""
+        given_up = [one for one in self.events if one.get("attempt") == RETRIES_MAX + 1]
+        return len(self.runs(job)) + sum(one["job"] == f"mnemic.{job}" for one in given_up)
+
     def is_ready(self) -> bool:
         assert self.process.poll() is None, self.log
         return any(event["event"].endswith(" ready.") for event in self.events)
@@ -90,6 +95,7 @@ class Program:
         return await asyncio.to_thread(self.process.wait, PATIENCE_SECONDS)
 
     def clean_up(self) -> None:
+        """Ended; its log is told to whoever looks into a failed test."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -97,6 +103,7 @@ class Program:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        sys.stdout.write(self.log)
         self._log.unlink()
 
 
@@ -267,12 +274,13 @@ async def test_doubled_messages_and_two_workers_change_nothing(
     solo = start(environment, "worker", "--pool", "solo")
     await eventually(lambda: threads.is_ready() and solo.is_ready())
 
+    def answered(job: str) -> int:
+        return threads.answered(job) + solo.answered(job)
+
     send(settings, "mnemic.end_idle_sessions", times=20)
     send(settings, "mnemic.embed_missing", times=5)
-    await eventually(
-        lambda: len(threads.runs("end_idle_sessions") + solo.runs("end_idle_sessions")) == 20
-    )
-    await eventually(lambda: len(threads.runs("embed_missing") + solo.runs("embed_missing")) == 5)
+    await eventually(lambda: answered("end_idle_sessions") == 20)
+    await eventually(lambda: answered("embed_missing") == 5)
 
     async with seen_by_superuser(database) as admin:
         assert await episodes_by_session(admin) == {scope.id: 1 for scope in idle}
