@@ -84,7 +84,7 @@ class Program:
     def answered(self, job: str) -> int:
         """How many messages of a job are done with: reported, or given up after all retries."""
         given_up = [one for one in self.events if one.get("attempt") == RETRIES_MAX + 1]
-        return len(self.runs(job)) + sum(one["job"] == f"mnemic.{job}" for one in given_up)
+        return len(self.runs(job) + [one for one in given_up if one["job"] == f"mnemic.{job}"])
 
     def is_ready(self) -> bool:
         assert self.process.poll() is None, self.log
