@@ -21,9 +21,9 @@ from mnemic.wiring import Wiring
 # The machinery is a package of several modules, which importlib mode does not find by itself.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from proof.machine import Stage  # noqa: E402 - see above
-from proof.walls import DROP_ROLE, MAKE_ROLE  # noqa: E402 - see above
-from proof.world import HashingEmbedder  # noqa: E402 - see above
+from proof.machine import Stage
+from proof.walls import DROP_ROLE, MAKE_ROLE
+from proof.world import HashingEmbedder
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +64,13 @@ async def memory(
     servers: EmbeddedServers, databases: tuple[str, str]
 ) -> AsyncIterator[MemoryManager]:
     """The front door behind both walls; tests use tenants of their own."""
-    settings = MemorySettings(
-        database_url=servers.postgres_url(APP_ROLE, databases[0]),
-        redis_url=servers.redis_url,
-        context={"deadline_ms": 60_000},
-        database={"require_durable": False},
+    settings = MemorySettings.model_validate(
+        {
+            "database_url": servers.postgres_url(APP_ROLE, databases[0]),
+            "redis_url": servers.redis_url,
+            "context": {"deadline_ms": 60_000},
+            "database": {"require_durable": False},
+        }
     )
     async with MemoryManager(
         Wiring(settings, clock=TickingClock(), embedder=HashingEmbedder())

@@ -1,10 +1,11 @@
-"""A proof that has never failed proves nothing: without walls, or with a defect, the machine fails."""
+"""A proof that never failed proves nothing: without walls, or with a defect, it must fail."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+import structlog
 from hypothesis import Phase
 from proof.machine import Stage
 from proof.play import Leak
@@ -12,12 +13,14 @@ from proof.runs import play
 from proof.walls import Defect, Walls, standing
 
 OPERATIONS_MAX = 3_000
+log = structlog.get_logger("isolation")
 
 
 def leak_of(stage: Stage, defect: Defect | None = None) -> str:
     """What the machine finds first. Fails if it finds nothing."""
     with standing(stage.walls, defect), pytest.raises(Leak) as found:
         play(stage, operations=OPERATIONS_MAX, first_seed=1, phases=(Phase.generate,))
+    log.info("found", walls=stage.walls.value, defect=defect, after=stage.tally.operations)
     return str(found.value)
 
 
@@ -26,7 +29,6 @@ def test_without_any_wall_a_leak_is_found(stage_for: Callable[..., Stage]) -> No
 
     found = leak_of(stage)
 
-    print(f"found after {stage.tally.operations} operations: {found[:500]}")
     assert found
 
 
@@ -38,7 +40,6 @@ def test_a_planted_defect_is_found_behind_both_walls(
 
     found = leak_of(stage, defect)
 
-    print(f"{defect.value}: found after {stage.tally.operations} operations: {found[:500]}")
     assert found
 
 
@@ -49,5 +50,4 @@ def test_without_scopes_and_walls_another_tenants_memory_is_shown(
 
     found = leak_of(stage, Defect.SCOPES_IGNORED)
 
-    print(f"found after {stage.tally.operations} operations: {found[:500]}")
     assert " shows {" in found

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 
 import pytest
+import structlog
 from proof.machine import Stage
 from proof.runs import play
 from proof.verbs import public_verbs
@@ -13,15 +14,23 @@ from proof.walls import Defect, Walls, standing
 
 FIRST_SEED = int(os.environ.get("MEM_TEST_SEED", "1"))
 DEEP = 20
+SEEDS_OF = {Walls.BOTH: 0, Walls.PREDICATE_ALONE: 10_000, Walls.POLICIES_ALONE: 20_000}
+log = structlog.get_logger("isolation")
 
 
 def _play(stage: Stage, defect: Defect | None, operations: int) -> None:
     with standing(stage.walls, defect):
-        play(stage, operations=operations, first_seed=FIRST_SEED)
+        play(stage, operations=operations, first_seed=FIRST_SEED + SEEDS_OF[stage.walls])
     tally = stage.tally
-    print(
-        f"{stage.walls.value}: {tally.operations} operations in {tally.runs} runs, "
-        f"{tally.probes} probes, {tally.replayed} answers replayed alone, {tally.rows} rows"
+    log.info(
+        "nothing foreign",
+        walls=stage.walls.value,
+        defect=defect,
+        operations=tally.operations,
+        runs=tally.runs,
+        probes=tally.probes,
+        replayed=tally.replayed,
+        rows=tally.rows,
     )
     assert tally.operations >= operations
     assert tally.probes > operations // 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mnemic.model.scope import MemoryScope, Scope, Tenant, TenantKind
 
-__all__ = ["HOMES", "TENANTS"]
+__all__ = ["HOMES", "LEAVES", "TENANTS"]
 
 TENANTS = (
     Tenant(TenantKind.PERSON, "a"),
@@ -36,3 +36,6 @@ _PATHS = (
 
 HOMES = tuple(Scope(tenant, path) for tenant in TENANTS for path in _PATHS)
 """Every scope above sessions; a session is opened below one of them."""
+
+LEAVES = tuple(home for home in HOMES if home.level is _A and home.ancestor(_P) is not None)
+"""Agents and persons in a project: nothing but their own sessions stands below them."""

@@ -1,4 +1,4 @@
-"""Choices that follow from a seed; hypothesis chooses the rules and their seeds, and shrinks both."""
+"""Choices that follow from a seed; hypothesis draws and shrinks the rules and their seeds."""
 
 from __future__ import annotations
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections import Counter
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, TypeVar
 
@@ -19,15 +20,15 @@ from mnemic.model.scope import Scope, Tenant
 from mnemic.model.trust import Trust
 from proof.by_id import BY_ID, some_ids
 from proof.canaries import shape_of, tokens_in
-from proof.cast import HOMES, TENANTS
+from proof.cast import HOMES, LEAVES, TENANTS
 from proof.choices import Choices, Seeded, chance, pick
 from proof.moves import CONVERSATIONS, GRANTS, OPERATOR, READS, WRITES, of_session, unknown_id
 from proof.oracle import Oracle
 from proof.play import Leak, Play
-from proof.truth import no_foreign_rows, no_strange_ids, replayed_alone
+from proof.truth import no_foreign_rows, no_strange_ids, replayed
 from proof.walls import Walls
 from proof.working_moves import WORKING
-from proof.world import Call, World, open_world
+from proof.world import Answer, Call, World, open_world
 
 __all__ = ["Stage", "Tally", "machine_on"]
 
@@ -99,6 +100,8 @@ class IsolationMachine(RuleBasedStateMachine):
         """A write, a read or a step of a conversation, with its arguments."""
         moves = pick(choices, (WRITES, CONVERSATIONS, READS, WORKING, WRITES, READS, GRANTS))
         verb = pick(choices, tuple(moves))
+        if moves is GRANTS and chance(choices, 2):
+            moves, verb = READS, "recall"
         if moves is CONVERSATIONS or (moves is not GRANTS and chance(choices, 4)):
             scope = of_session(choices, self.play.oracle, scope)
         if verb == "transcripts.ingest" and scope.parent is not None:
@@ -108,21 +111,26 @@ class IsolationMachine(RuleBasedStateMachine):
         return self.play.call(verb, scope, values, blind=chance(choices, 12))
 
     @rule(seed=SEEDS)
-    def anybody_does_something(self, seed: int) -> None:
+    def something_happens(self, seed: int) -> None:
         choices = Seeded(seed)
-        self._do(self.play.make(self._move(choices, pick(choices, HOMES))))
+        pick(
+            choices,
+            (
+                *[self._several_tenants_at_once] * 4,
+                *[self._one_of_a_busy_tenant] * 4,
+                *[self._somebody_uses_an_id] * 4,
+                *[self._somebody_probes] * 3,
+                self._the_operator_does_what_is_due,
+            ),
+        )(choices)
 
-    @rule(seed=SEEDS)
-    def a_busy_tenant_does_something(self, seed: int) -> None:
-        choices = Seeded(seed)
+    def _one_of_a_busy_tenant(self, choices: Choices) -> None:
         home = pick(choices, HOMES[: len(HOMES) // 4])
         self._do(self.play.make(self._move(choices, home)))
 
-    @rule(seed=SEEDS)
-    def several_tenants_do_something_at_once(self, seed: int) -> None:
-        choices = Seeded(seed)
+    def _several_tenants_at_once(self, choices: Choices) -> None:
         first = choices.below(len(TENANTS))
-        number = 2 + choices.below(AT_ONCE_MAX - 1)
+        number = 1 + choices.below(AT_ONCE_MAX)
         calls = []
         for place in range(first, first + number):
             tenant = TENANTS[place % len(TENANTS)]
@@ -130,9 +138,8 @@ class IsolationMachine(RuleBasedStateMachine):
             calls.append(self._move(choices, pick(choices, homes)))
         self._do(self.play.make_together(calls))
 
-    @rule(seed=SEEDS)
-    def somebody_uses_an_id_he_can_see(self, seed: int) -> None:
-        choices, oracle = Seeded(seed), self.play.oracle
+    def _somebody_uses_an_id(self, choices: Choices) -> None:
+        oracle = self.play.oracle
         verb = pick(choices, tuple(BY_ID))
         takes, scope = BY_ID[verb], pick(choices, HOMES)
         if known := oracle.visible(scope, takes.kinds) or some_ids(
@@ -145,15 +152,26 @@ class IsolationMachine(RuleBasedStateMachine):
         call = self.play.call(verb, scope, takes.values(ids, told))
         self._do(self.play.make(call, upward=sorted(tokens_in(repr(told)))))
 
-    @rule(seed=SEEDS)
-    def a_foreign_id_is_like_an_unknown_one(self, seed: int) -> None:
-        choices, oracle = Seeded(seed), self.play.oracle
+    def _somebody_probes(self, choices: Choices) -> None:
+        probes = (
+            self._probe_id,
+            self._probe_id,
+            self._probe_checkpoint,
+            self._probe_session,
+            self._probe_evidence,
+        )
+        pick(choices, probes)(choices)
+
+    def _probe_id(self, choices: Choices) -> None:
+        oracle = self.play.oracle
         verb = pick(choices, tuple(BY_ID))
         takes, scope = BY_ID[verb], pick(choices, HOMES)
         hidden = oracle.hidden(scope, takes.kinds)
         if not hidden:
             return
-        own = some_ids(choices, oracle.visible(scope, takes.kinds), at_most=takes.ids_max - 1, least=0)
+        own = some_ids(
+            choices, oracle.visible(scope, takes.kinds), at_most=takes.ids_max - 1, least=0
+        )
         told = takes.told(choices, oracle, scope)
         pair = [
             takes.values([one, *own], told)
@@ -162,9 +180,8 @@ class IsolationMachine(RuleBasedStateMachine):
         self.stage.tally.probes += 1
         self._do(self.play.compare(verb, scope, pair))
 
-    @rule(seed=SEEDS)
-    def a_foreign_checkpoint_is_like_an_unknown_one(self, seed: int) -> None:
-        choices, oracle = Seeded(seed), self.play.oracle
+    def _probe_checkpoint(self, choices: Choices) -> None:
+        oracle = self.play.oracle
         scope = pick(choices, HOMES)
         foreign = [one for one, place in oracle.checkpoints.items() if place != scope]
         if not foreign:
@@ -174,9 +191,8 @@ class IsolationMachine(RuleBasedStateMachine):
         pair = [{"checkpoint_id": str(one)} for one in ids]
         self._do(self.play.compare("working.restore_checkpoint", scope, pair))
 
-    @rule(seed=SEEDS)
-    def a_foreign_session_is_like_an_unknown_one(self, seed: int) -> None:
-        choices, oracle = Seeded(seed), self.play.oracle
+    def _probe_session(self, choices: Choices) -> None:
+        oracle = self.play.oracle
         home = pick(choices, HOMES)
         foreign = [one for one in oracle.open_sessions if one.parent != home and "cn" in one.name]
         if not foreign:
@@ -190,10 +206,9 @@ class IsolationMachine(RuleBasedStateMachine):
         if len({shape_of(one.text) for one in answers}) > 1 or answers[0].fault is None:
             raise Leak(f"a foreign session is told apart: {answers}")
 
-    @rule(seed=SEEDS)
-    def an_episode_is_read_for_facts(self, seed: int) -> None:
+    def _probe_evidence(self, choices: Choices) -> None:
         """A made-up episode with a foreign id is evidence as good as one with an unknown id."""
-        choices, oracle = Seeded(seed), self.play.oracle
+        oracle = self.play.oracle
         scope = pick(choices, HOMES)
         hidden = oracle.hidden(scope, ("episode",))
         if not hidden:
@@ -214,14 +229,17 @@ class IsolationMachine(RuleBasedStateMachine):
         if verdicts[0] != verdicts[1]:
             raise Leak(f"a foreign episode is told from an unknown one: {verdicts}")
 
-    @rule(which=st.sampled_from(OPERATOR))
-    def maintenance_runs(self, which: str) -> None:
+    def _the_operator_does_what_is_due(self, choices: Choices) -> None:
+        if chance(choices, 3):
+            self.play.at += timedelta(hours=1)
         if self.stage.is_maintained:
-            self._do(self.play.make(self.play.call(which, None, {})))
+            call = self.play.call(pick(choices, OPERATOR), None, {})
+            self._do(self.play.make(call))
 
     @rule()
-    def an_hour_passes(self) -> None:
-        self.play.at += timedelta(hours=1)
+    def a_minute_passes(self) -> None:
+        """The simplest thing to happen, which hypothesis tries first and shrinks to."""
+        self.play.at += timedelta(minutes=1)
 
     def teardown(self) -> None:
         tally = self.stage.tally
@@ -235,26 +253,28 @@ class IsolationMachine(RuleBasedStateMachine):
             self.stage.wait(self.stack.aclose())
 
     async def _audit(self) -> None:
-        """What lies in the database is nobody else's, and who made most calls is replayed alone."""
+        """Rows are nobody else's, and whoever made most calls is replayed without the others."""
         self.stage.tally.rows += await no_foreign_rows(self.play.world)
         await no_strange_ids(self.play)
-        tenant = _busiest(self.play)
-        if tenant is None:
-            return
+        counts = Counter(answer.call.scope for answer in self.play.answers)
+        tenants: Counter[Tenant] = Counter()
+        for scope, times in counts.items():
+            if scope is not None:
+                tenants[scope.tenant] += times
+        for tenant, _ in tenants.most_common(1):
+            await self._replay(self.play.calls_of(tenant), tenant)
+            branches = [one for one in LEAVES if one.tenant == tenant and one in counts]
+            for branch in sorted(branches, key=lambda one: -counts[one])[:1]:
+                answers = self.play.calls_without(branch)
+                if answers is not None and not self.stage.tenants_alone:
+                    await self._replay(answers, f"{tenant} but for {branch.name}")
+
+    async def _replay(self, answers: Sequence[Answer], who: object) -> None:
+        """The calls are answered as before in a database where nobody else makes any."""
+        stage = self.stage
         async with AsyncExitStack() as stack:
-            stage = self.stage
-            alone = await open_world(stage.servers, stage.alone, stage.walls, stack)
-            answers = self.play.calls_of([tenant])
-            stage.tally.replayed += await replayed_alone(alone, answers, tenant)
-
-
-def _busiest(play: Play) -> Tenant | None:
-    counts: dict[Tenant, int] = {}
-    for answer in play.answers:
-        if answer.call.scope is not None:
-            tenant = answer.call.scope.tenant
-            counts[tenant] = counts.get(tenant, 0) + 1
-    return max(counts, key=counts.__getitem__, default=None)
+            world = await open_world(stage.servers, stage.alone, stage.walls, stack)
+            stage.tally.replayed += await replayed(world, answers, who)
 
 
 def _episode(scope: Scope, identity: Any, mark: str, play: Play) -> Episode:

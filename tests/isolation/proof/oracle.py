@@ -27,9 +27,7 @@ class Oracle:
     """
 
     places: dict[str | UUID, Scope] = field(default_factory=dict)
-    items: dict[str, dict[UUID, None]] = field(
-        default_factory=lambda: {kind: {} for kind in KINDS}
-    )
+    items: dict[str, dict[UUID, None]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     scopes: dict[UUID, Scope] = field(default_factory=dict)
     open_sessions: dict[Scope, datetime] = field(default_factory=dict)
     ended_sessions: dict[Scope, None] = field(default_factory=dict)

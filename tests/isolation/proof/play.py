@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from mnemic.model.scope import Scope, Tenant
 from mnemic.model.turn import Turn
 from mnemic.service.ingest import IngestReport
 from mnemic.service.maintain import MaintenanceReport
+from proof.by_id import BY_ID
 from proof.canaries import ids_in, shape_of, tokens_in
 from proof.oracle import Oracle
 from proof.world import START, Answer, Call, World
@@ -112,18 +113,21 @@ class Play:
                 oracle.private[identity] = None
         if isinstance(answer.value, IngestReport):
             self._settle_ingest(answer.value, call)
-        elif call.verb in MOVING_VERBS:
-            oracle.active(call.scope, call.at)
-        elif call.verb == "sessions.append" and any(one.created for one in answer.value):
-            oracle.active(call.scope, call.at)
-        elif call.verb in ENDING_VERBS:
-            oracle.end(call.scope)
+        self._settle_session(answer, call.scope)
+        self._keep_items(answer, call.scope)
         if call.verb in ("working.create_checkpoint", "lifecycle.pause"):
             oracle.checkpoints[UUID(answer.value)] = call.scope
-        self._keep_items(answer, call.scope)
         if call.verb == "forget":
             for one in call.values["ids"]:
                 oracle.recorded_episodes.pop(one, None)
+
+    def _settle_session(self, answer: Answer, scope: Scope) -> None:
+        verb = answer.call.verb
+        has_more = verb == "sessions.append" and any(one.created for one in answer.value)
+        if verb in MOVING_VERBS or has_more:
+            self.oracle.active(scope, answer.call.at)
+        elif verb in ENDING_VERBS:
+            self.oracle.end(scope)
 
     def _settle_ingest(self, report: IngestReport, call: Call) -> None:
         for session in report.sessions:
@@ -203,14 +207,27 @@ class Play:
         if lost:
             raise Leak(f"episodes of the viewer's own chain are missing: {lost}")
 
-    def calls_of(self, tenants: Iterable[Tenant]) -> list[Answer]:
-        """The answers of those tenants, and of the operator, in their order."""
-        chosen = set(tenants)
+    def calls_of(self, tenant: Tenant) -> list[Answer]:
+        """The answers of the tenant, and of the operator, in their order."""
         return [
-            one
-            for one in self.answers
-            if one.call.scope is None or one.call.scope.tenant in chosen
+            one for one in self.answers if one.call.scope is None or one.call.scope.tenant == tenant
         ]
+
+    def calls_without(self, branch: Scope) -> list[Answer] | None:
+        """The answers of its tenant but for that scope and its sessions.
+
+        Nothing if somebody there changed, as he may, a memory that stands above.
+        """
+        left = []
+        for one in self.calls_of(branch.tenant):
+            if one.call.scope is None or branch not in one.call.scope.chain:
+                left.append(one)
+            elif one.fault is None and one.call.verb in BY_ID:
+                ids = ids_in(repr(one.call.values))
+                places = [self.oracle.places[known] for known in ids if known in self.oracle.places]
+                if any(branch not in place.chain for place in places):
+                    return None
+        return left
 
 
 def _told_of(value: Any) -> list[Scope]:

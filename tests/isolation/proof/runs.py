@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import structlog
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -9,8 +10,9 @@ from proof.machine import Stage, machine_on
 
 __all__ = ["play"]
 
-STEPS = 150
-RUNS_A_ROUND = 3
+log = structlog.get_logger("isolation")
+STEPS = 250
+RUNS_A_ROUND = 2
 EVERY_PHASE = (Phase.generate, Phase.shrink)
 
 
@@ -23,7 +25,7 @@ def play(
     """
     number = first_seed
     while stage.tally.operations < operations:
-        print(f"{stage.walls.value}: seed {number}, after {stage.tally.operations} operations")
+        log.info("round", walls=stage.walls.value, seed=number, after=stage.tally.operations)
         run_state_machine_as_test(
             seed(number)(machine_on(stage)),
             settings=settings(

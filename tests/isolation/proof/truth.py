@@ -1,15 +1,15 @@
-"""What really lies in the database, seen by the administrator; and a replay of one tenant alone."""
+"""What really lies in the database, seen by the administrator; and a replay without the others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from uuid import UUID
 
-from mnemic.model.scope import Tenant
 from proof.play import Leak, Play
 from proof.world import TABLES, Answer, World
 
-__all__ = ["no_foreign_rows", "no_strange_ids", "replayed_alone"]
+__all__ = ["no_foreign_rows", "no_strange_ids", "replayed"]
+
 
 async def no_foreign_rows(world: World) -> int:
     """Every row stands in a scope of its own tenant; how many rows there are."""
@@ -17,7 +17,7 @@ async def no_foreign_rows(world: World) -> int:
     for table in await world.admin.fetch(TABLES):
         if not table["has_scope"]:
             continue
-        row = await world.admin.fetchrow(f"""
+        [row] = await world.admin.fetch(f"""
             SELECT count(*) AS rows,
                    count(*) FILTER (WHERE t.scope_id IS NOT NULL AND NOT EXISTS (
                      SELECT FROM mnemic.scopes s
@@ -47,8 +47,8 @@ async def no_strange_ids(play: Play) -> None:
             raise Leak(f"the id {identity} of another tenant is shown: {answer}")
 
 
-async def replayed_alone(world: World, answers: Sequence[Answer], tenant: Tenant) -> int:
-    """The calls get the same bytes when nobody else is there; how many were compared.
+async def replayed(world: World, answers: Sequence[Answer], who: object) -> int:
+    """The calls get the same bytes when nobody else makes any; how many were compared.
 
     The operator's calls are made as well, but their reports count every tenant's work.
     """
@@ -59,8 +59,8 @@ async def replayed_alone(world: World, answers: Sequence[Answer], tenant: Tenant
             continue
         if again.text != before.text:
             raise Leak(
-                f"{tenant} is answered otherwise when it is alone: {before.call}\n"
-                f"among others: {before.text}\nalone: {again.text}"
+                f"{who} is answered otherwise without the others: {before.call}\n"
+                f"among them: {before.text}\nwithout: {again.text}"
             )
         compared += 1
     return compared

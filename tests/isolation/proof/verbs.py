@@ -29,7 +29,5 @@ def public_verbs() -> set[str]:
 
 def _methods(owner: type) -> list[str]:
     return [
-        name
-        for name, _ in inspect.getmembers(owner, inspect.isroutine)
-        if not name.startswith("_")
+        name for name, _ in inspect.getmembers(owner, inspect.isroutine) if not name.startswith("_")
     ]

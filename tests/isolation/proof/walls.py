@@ -94,8 +94,9 @@ def _plant(defect: Defect, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(
             _scoping,
             "owned_by",
-            lambda alias: f"{_scoping.tenant_predicate(alias)} AND "
-            "CAST(:scopes AS uuid[]) IS NOT NULL",
+            lambda alias: (
+                f"{_scoping.tenant_predicate(alias)} AND CAST(:scopes AS uuid[]) IS NOT NULL"
+            ),
         )
     elif defect is Defect.KIND_IGNORED:
         patch.setattr(

@@ -13,7 +13,18 @@ from proof.oracle import Oracle
 
 __all__ = ["WORKING"]
 
-KEYS = ("a", "a*", "*", "a:b", "a\x1fb", "{a}", "[a-z]", "a\x00b", "A", "\N{CYRILLIC SMALL LETTER A}")
+KEYS = (
+    "a",
+    "a*",
+    "*",
+    "a:b",
+    "a\x1fb",
+    "{a}",
+    "[a-z]",
+    "a\x00b",
+    "A",
+    "\N{CYRILLIC SMALL LETTER A}",
+)
 PATTERNS = ("*", "a*", "?", "[a-z]", r"\*", "cn*")
 
 

@@ -158,12 +158,14 @@ async def open_world(
     stack.push_async_callback(admin.close)
     await _empty(admin)
     world = World(admin)
-    settings = MemorySettings(
-        database_url=servers.postgres_url(walls.role, database),
-        redis_url=servers.redis_url,
-        context={"deadline_ms": 60_000},
-        database={"acquire_timeout_seconds": 30, "require_durable": False},
-        working={"namespace": f"{database}-{next(_numbers)}"},
+    settings = MemorySettings.model_validate(
+        {
+            "database_url": servers.postgres_url(walls.role, database),
+            "redis_url": servers.redis_url,
+            "context": {"deadline_ms": 60_000},
+            "database": {"acquire_timeout_seconds": 30, "require_durable": False},
+            "working": {"namespace": f"{database}-{next(_numbers)}"},
+        }
     )
     wiring = Wiring(settings, clock=world.now, new_id=world.new_id, embedder=HashingEmbedder())
     world.memory = await stack.enter_async_context(MemoryManager(wiring))
