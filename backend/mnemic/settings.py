@@ -55,9 +55,16 @@ _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
 
 def _url_of(schemes: tuple[str, ...], value: SecretStr) -> SecretStr:
-    if urlsplit(value.get_secret_value()).scheme not in schemes:
+    parts = urlsplit(value.get_secret_value())
+    if parts.scheme not in schemes:
         message = f"the URL must start with one of {', '.join(f'{s}://' for s in schemes)}"
         raise ValueError(message)
+    try:
+        parts.port  # noqa: B018 - reading it is the check
+    except ValueError:
+        # Not in the words of the parser, which quotes what it took for a port.
+        message = "the port must be a number; write / : and @ of a password as %2F %3A and %40"
+        raise ValueError(message) from None
     return value
 
 

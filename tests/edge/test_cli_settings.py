@@ -74,6 +74,16 @@ def test_each_wrong_value_is_told_with_its_origin_and_remedy(bare: Any) -> None:
     assert len(plain.err.splitlines()) == 4
 
 
+def test_a_port_that_is_part_of_a_password_is_not_told(bare: Any) -> None:
+    bare.environment |= {"MEM_DATABASE_URL": "postgresql://me:s3cret/word@db:5432/x"}
+
+    refused = bare("recall", "x")
+
+    assert refused.code == 4
+    assert "the port must be a number" in refused.err
+    assert "s3cret" not in refused.err
+
+
 def test_two_values_that_do_not_fit_each_other_are_told(bare: Any) -> None:
     bare.environment |= {"MEM_RECALL__LIMIT_MAX": "5", "MEM_RECALL__LIMIT_DEFAULT": "6"}
 
