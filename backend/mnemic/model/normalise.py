@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
+from itertools import count
 from typing import Any
 
 from mnemic.errors import InvalidInput, NaiveTimestamp
@@ -29,6 +30,7 @@ __all__ = [
 
 KEY_BYTES_MAX = 512
 JSON_DEPTH_MAX = 32
+JSON_PARTS_MAX = 1_000_000
 INTEGER_MAX = 2**63 - 1
 _YEAR_MIN, _YEAR_MAX = 1, 9_990
 _INVISIBLE = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u00ad\u180e]")
@@ -116,13 +118,16 @@ def checked_unit(value: object, *, field: str) -> float:
     return float(value)
 
 
-def checked_json(value: object, *, field: str, depth: int = 0) -> Any:
+def checked_json(value: object, *, field: str) -> Any:
     """The value if JSON can hold it exactly: text keys, finite numbers, 64-bit integers.
 
     Raises `InvalidInput` that names the path of the first part which cannot be held.
     """
-    if depth > JSON_DEPTH_MAX:
-        raise InvalidInput(f"is nested deeper than {JSON_DEPTH_MAX} levels", field=field)
+    return _checked_json(value, field, 0, count(1))
+
+
+def _checked_json(value: object, field: str, depth: int, parts: Iterator[int]) -> Any:
+    _refuse_endless(field, depth, next(parts))
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -137,15 +142,23 @@ def checked_json(value: object, *, field: str, depth: int = 0) -> Any:
         return value
     if isinstance(value, Mapping):
         return {
-            _json_key(key, field): checked_json(inner, field=f"{field}.{key}", depth=depth + 1)
+            _json_key(key, field): _checked_json(inner, f"{field}.{key}", depth + 1, parts)
             for key, inner in value.items()
         }
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         return [
-            checked_json(inner, field=f"{field}[{place}]", depth=depth + 1)
+            _checked_json(inner, f"{field}[{place}]", depth + 1, parts)
             for place, inner in enumerate(value)
         ]
     raise InvalidInput(f"{type(value).__name__} is not a JSON value", field=field)
+
+
+def _refuse_endless(field: str, depth: int, parts: int) -> None:
+    # A list that holds one twice, which holds one twice, is small in memory and endless as a text.
+    if parts > JSON_PARTS_MAX:
+        raise InvalidInput(f"holds more than {JSON_PARTS_MAX} values", field=field)
+    if depth > JSON_DEPTH_MAX:
+        raise InvalidInput(f"is nested deeper than {JSON_DEPTH_MAX} levels", field=field)
 
 
 def _json_text(value: str, field: str) -> str:

@@ -15,6 +15,7 @@ from typing import NewType
 from uuid import UUID, uuid5
 
 from mnemic.errors import InvalidInput
+from mnemic.model.normalise import is_blank
 
 __all__ = ["MemoryScope", "Scope", "ScopeId", "Tenant", "TenantId", "TenantKind"]
 
@@ -48,10 +49,10 @@ _DEPTH = {level: depth for depth, level in enumerate(MemoryScope)}
 def _checked(field: str, value: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput("must be text", field=field)
-    if not value or value.isspace():
-        raise InvalidInput("must not be empty; leave the level out instead", field=field)
     if "\x00" in value:
         raise InvalidInput("must not hold a NUL character; remove it", field=field)
+    if is_blank(value):
+        raise InvalidInput("must not be empty; leave the level out instead", field=field)
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
