@@ -75,7 +75,7 @@ async def end_session(
 
 
 class _Overtaken(Exception):
-    """Turns were added, or the session was ended, while the Thinker was thinking."""
+    """Turns came or were forgotten, or the session ended, while the Thinker was thinking."""
 
 
 async def _read(tools: Tools, scope: Scope) -> _Read:
@@ -83,8 +83,12 @@ async def _read(tools: Tools, scope: Scope) -> _Read:
         session = await unit.sessions.get(scope)
         turns: list[Turn] = []
         while session.state is not SessionState.ENDED and len(turns) < TURNS_MAX:
+            # Positions have gaps where a turn was forgotten.
             page = await unit.turns.of_session(
-                scope, session=scope.id, first_seq=len(turns), limit=PAGE
+                scope,
+                session=scope.id,
+                first_seq=turns[-1].seq + 1 if turns else 0,
+                limit=PAGE,
             )
             turns += page
             if len(page) < PAGE:
@@ -198,7 +202,9 @@ async def _land(
         await unit.ledger.lift(scope, parent=parent, now=now)
         await unit.episodes.lift(scope, parent=parent)
         await unit.procedures.lift(scope, parent=parent)
-        await unit.turns.lift(scope, parent=parent)
+        # Waits for whoever is forgetting one of them: its text must not stand in the episode.
+        if await unit.turns.lift(scope, parent=parent) < len(read.turns):
+            raise _Overtaken
         await unit.vectors.lift(scope, parent=parent)
         await unit.statistics.drop(scope)
         await tools.working.drop_rows(unit, scope)

@@ -19,6 +19,7 @@ from mnemic.model.normalise import (
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
 from mnemic.service.memory_input import Memory
+from mnemic.service.parsing import checked_metadata, checked_tags
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, committed, land_once, request_digest
 from mnemic.store.fact_ledger import Evidence
@@ -36,6 +37,7 @@ async def record_facts(
     *,
     scope: Scope,
     evidence: Evidence | None = None,
+    stated: bool = True,
 ) -> Receipt:
     """The statements stand in `scope`, all or none; the receipt names the first.
 
@@ -51,12 +53,10 @@ async def record_facts(
 
     async def land(unit: Unit, now: datetime) -> Receipt:
         ready: list[tuple[UUID, Vector]] = []
-        landings = []
-        for place, fact in enumerate(facts):
-            landing = await unit.ledger.put(scope, fact, sources, now=now, lift=memory.lift)
-            landings.append(landing)
-            if landing.created and vectors:
-                ready.append((landing.id, vectors[place]))
+        landings = await unit.ledger.put_all(scope, facts, sources, now=now, lift=memory.lift)
+        if vectors:
+            pairs = zip(landings, vectors, strict=True)
+            ready = [(landing.id, vector) for landing, vector in pairs if landing.created]
         if ready and model:
             await unit.vectors.put("fact", ready, model=model.id)
         first = landings[0]
@@ -71,19 +71,29 @@ async def record_facts(
 
     write = Write(
         operation="memory.remember",
-        request=facts_request(drafts, memory),
+        request=facts_request(drafts, memory, stated=stated),
         content_digest=digest(memory.content),
         key=memory.key,
     )
     return await land_once(tools, write, land, scope=scope)
 
 
-def facts_request(drafts: Sequence[FactCreate], memory: Memory) -> bytes:
-    """What an idempotency key stands for when these statements are recorded under it."""
-    asked = [(draft.subject, draft.predicate, draft.object, draft.category) for draft in drafts]
-    return request_digest(
-        "fact", memory.content, asked, memory.metadata, memory.tags, memory.importance
-    )
+def facts_request(drafts: Sequence[FactCreate], memory: Memory, *, stated: bool = True) -> bytes:
+    """What an idempotency key stands for when these statements are recorded under it.
+
+    The times of statements that rules read in a text may follow from when they read it, which a
+    repeated call would not share; those of `stated` ones are the caller's own.
+    """
+    asked = [
+        (
+            (draft.subject, draft.predicate, draft.object, draft.content, draft.category),
+            (draft.confidence, draft.metadata, draft.tags),
+            (draft.valid_from, draft.valid_to) if stated else (),
+        )
+        for draft in drafts
+    ]
+    told = (memory.metadata, memory.tags, memory.importance, memory.trust, memory.source)
+    return request_digest("fact", memory.content, asked, *told)
 
 
 def _fact(tools: Tools, draft: FactCreate, memory: Memory, scope: Scope) -> Fact:
@@ -91,8 +101,10 @@ def _fact(tools: Tools, draft: FactCreate, memory: Memory, scope: Scope) -> Fact
     subject = clean_name(draft.subject, field="subject")
     predicate = clean_name(draft.predicate, field="predicate", chars_max=PREDICATE_CHARS_MAX)
     spoken = clean_text(draft.object, field="object", chars_max=limits.text_chars_max)
-    content = draft.content or f"{subject} {predicate.replace('_', ' ')} {spoken}"
-    metadata = {**draft.metadata, **memory.metadata}
+    content = draft.content
+    if content is None:
+        content = f"{subject} {predicate.replace('_', ' ')} {spoken}"
+    metadata = {**checked_metadata(draft.metadata, limits), **memory.metadata}
     if memory.importance is not None:
         metadata.setdefault("importance", memory.importance)
     return Fact(
@@ -102,7 +114,9 @@ def _fact(tools: Tools, draft: FactCreate, memory: Memory, scope: Scope) -> Fact
         predicate=comparison_key(predicate),
         object=spoken,
         content=clean_text(content, field="content", chars_max=2 * limits.text_chars_max),
-        category=clean_name(draft.category or "general", field="category", chars_max=100),
+        category=clean_name(
+            "general" if draft.category is None else draft.category, field="category", chars_max=100
+        ),
         confidence=checked_unit(draft.confidence, field="confidence"),
         reinforcement_count=1,
         first_learned=memory.occurred_at,
@@ -116,7 +130,7 @@ def _fact(tools: Tools, draft: FactCreate, memory: Memory, scope: Scope) -> Fact
         trust=memory.trust,
         source=memory.source,
         metadata=metadata,
-        tags=tuple(dict.fromkeys((*draft.tags, *memory.tags))),
+        tags=tuple(dict.fromkeys((*checked_tags(draft.tags, limits), *memory.tags))),
     )
 
 

@@ -62,13 +62,14 @@ LINK_CLOSED = Statement("""
 ADD = Statement("""
     INSERT INTO mnemic.facts (tenant_id, id, scope_id, project_id, subject, subject_key, predicate,
                               object, object_key, content, category, single_valued, confidence,
-                              first_learned, last_reinforced, valid_from, valid_to, metadata, tags,
-                              trust, source, recorded_at, updated_at, stems, stem_count, word_count,
-                              tsv)
+                              reinforcement_count, first_learned, last_reinforced, valid_from,
+                              valid_to, metadata, tags, trust, source, recorded_at, updated_at,
+                              stems, stem_count, word_count, tsv)
     VALUES (:tenant, :id, :scope, :project, :subject, :subject_key, :predicate, :object,
-            :object_key, :content, :category, :single_valued, :confidence, :first_learned,
-            :first_learned, :valid_from, :valid_to, :metadata, :tags, :trust, :source, :now, :now,
-            :stems, :stem_count, :word_count, CAST(CAST(:tsv AS text) AS tsvector))
+            :object_key, :content, :category, :single_valued, :confidence, :reinforcement_count,
+            :first_learned, :last_reinforced, :valid_from, :valid_to, :metadata, :tags, :trust,
+            :source, :now, :now, :stems, :stem_count, :word_count,
+            CAST(CAST(:tsv AS text) AS tsvector))
     ON CONFLICT (tenant_id, scope_id, subject_key, predicate, object_key) WHERE status = 'live'
     DO NOTHING
     RETURNING id
@@ -109,11 +110,13 @@ NEWER = Statement("""
 ADD_HISTORY = Statement("""
     INSERT INTO mnemic.facts (tenant_id, id, scope_id, project_id, subject, subject_key, predicate,
                               object, object_key, content, category, single_valued, confidence,
-                              first_learned, last_reinforced, valid_from, valid_to, metadata, tags,
-                              trust, source, recorded_at, updated_at, stems, stem_count, word_count,
-                              tsv, status, status_reason, retired_at, superseded_by)
+                              reinforcement_count, first_learned, last_reinforced, valid_from,
+                              valid_to, metadata, tags, trust, source, recorded_at, updated_at,
+                              stems, stem_count, word_count, tsv, status, status_reason, retired_at,
+                              superseded_by)
     VALUES (:tenant, :id, :scope, :project, :subject, :subject_key, :predicate, :object,
-            :object_key, :content, :category, true, :confidence, :first_learned, :first_learned,
+            :object_key, :content, :category, true, :confidence, :reinforcement_count,
+            :first_learned, :last_reinforced,
             CAST(:valid_from AS timestamptz),
             greatest(CAST(:valid_from AS timestamptz),
                      coalesce(CAST(:valid_to AS timestamptz), CAST(:until AS timestamptz))),
@@ -137,8 +140,8 @@ HAS_EVIDENCE = Statement("""
 
 OF_SCOPE = Statement("""
     SELECT f.* FROM mnemic.facts f
-     WHERE {tenant:f} AND f.scope_id = :scope AND f.status = 'live' ORDER BY f.recorded_at, f.id
-       FOR UPDATE
+     WHERE {tenant:f} AND f.scope_id = :scope AND f.status = 'live'
+     ORDER BY f.subject_key, f.predicate, f.object_key FOR UPDATE
 """)
 
 EVIDENCE_OF = Statement("""
@@ -207,6 +210,32 @@ class FactLedger:
         if closed:
             await self._unit.execute(LINK_CLOSED, id=fact.id, closed=list(closed))
         return FactLanding(id=fact.id, created=True, version=1, superseded=closed)
+
+    async def put_all(
+        self,
+        scope: Scope,
+        facts: Sequence[Fact],
+        evidence: Sequence[Evidence],
+        *,
+        now: datetime,
+        lift: bool = False,
+    ) -> list[FactLanding]:
+        """As `put`, for each of the facts; the landings stand in their order.
+
+        They are written in one order for every caller, so that two that write the same do not stop
+        each other. Values of a single-valued predicate keep theirs, for the last one counts.
+        """
+        single = {one: await self.is_single(one) for one in {fact.predicate for fact in facts}}
+
+        def order(place: int) -> tuple[str, str, str]:
+            fact = facts[place]
+            value = "" if single[fact.predicate] else comparison_key(fact.object)
+            return comparison_key(fact.subject), fact.predicate, value
+
+        landed: dict[int, FactLanding] = {}
+        for place in sorted(range(len(facts)), key=order):
+            landed[place] = await self.put(scope, facts[place], evidence, now=now, lift=lift)
+        return [landed[place] for place in range(len(facts))]
 
     async def is_single(self, predicate: str) -> bool:
         """Whether the predicate holds one value at a time; no scope, since it is nobody's."""
@@ -356,7 +385,9 @@ def _values(scope: Scope, fact: Fact) -> dict[str, object]:
         "content": fact.content,
         "category": fact.category,
         "confidence": fact.confidence,
+        "reinforcement_count": fact.reinforcement_count,
         "first_learned": fact.first_learned,
+        "last_reinforced": fact.last_reinforced,
         "valid_from": fact.valid_from,
         "valid_to": fact.valid_to,
         "metadata": fact.metadata,

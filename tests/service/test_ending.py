@@ -1,0 +1,101 @@
+"""What stands in memory when a session has ended, after turns of it were forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import asyncpg
+import pytest
+
+from mnemic import FactCreate, MemoryManager, Scope
+from mnemic.model.embedding import Embedder
+from mnemic.model.episode import EpisodeDraft
+from mnemic.model.turn import Turn
+from mnemic.service.forget import forget
+from mnemic.service.tools import Tools
+from mnemic.settings import MemorySettings
+from mnemic.testing import TickingClock, a_conversation, a_fact, a_turn
+from mnemic.think import RulesThinker, SessionRecord
+from mnemic.wiring import Wiring
+
+SECRET = "The vault code is heliotrope."
+PUBLIC = "Deploys are frozen on Fridays."
+
+
+class Interrupted:
+    """The rules; while they read a session for the first time, its first turn is forgotten."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.tools: Tools | None = None
+        self._rules = RulesThinker()
+        self._scope = scope
+        self.read = 0
+
+    async def summarise(self, session: SessionRecord) -> EpisodeDraft:
+        draft = await self._rules.summarise(session)
+        self.read += 1
+        first = session.turns[0]
+        if self.read == 1 and self.tools is not None and isinstance(first, Turn):
+            await forget(self.tools, [first.id], scope=self._scope)
+        return draft
+
+    def extract_facts(
+        self, text: str, *, actor: str, occurred_at: datetime
+    ) -> Sequence[FactCreate]:
+        return self._rules.extract_facts(text, actor=actor, occurred_at=occurred_at)
+
+
+async def test_a_turn_forgotten_while_the_session_ends_is_not_in_its_episode(
+    settings: MemorySettings, embedder: Embedder, clock: TickingClock, scope: Scope
+) -> None:
+    session = scope.session("s")
+    thinker = Interrupted(session)
+    wiring = Wiring(settings, clock=clock, embedder=embedder, thinker=thinker)
+    async with MemoryManager(wiring) as memory:
+        thinker.tools = memory._tools
+        await memory.sessions.append(a_conversation([SECRET, PUBLIC]), scope=session)
+
+        ended = await memory.sessions.end(scope=session)
+
+        assert ended is not None
+        [episode] = await memory.at(scope).episodic.get_recent()
+    assert thinker.read == 2
+    assert episode.message_count == 1
+    assert "heliotrope" not in f"{episode.title} {episode.summary} {episode.key_topics}"
+
+
+async def test_every_turn_counts_once_where_some_were_forgotten(
+    memory: MemoryManager, scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = scope.session("s")
+    monkeypatch.setattr("mnemic.service.end_session.PAGE", 3)
+    turns = [a_turn(f"Decision {number} was made.") for number in range(10)]
+    receipts = await memory.sessions.append(turns, scope=session)
+    await memory.forget([receipts[1].id, receipts[2].id], scope=session)
+
+    await memory.sessions.end(scope=session)
+
+    [episode] = await memory.at(scope).episodic.get_recent()
+    assert episode.message_count == 8
+
+
+async def test_a_fact_moves_up_with_all_that_made_it_sure(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    session = scope.session("s")
+    for _ in range(4):
+        receipt = await memory.store_fact(a_fact(), scope=session)
+    before = await seen.fetchrow("SELECT * FROM mnemic.facts WHERE id = $1", receipt.id)
+    await memory.sessions.append(a_conversation([PUBLIC]), scope=session)
+
+    await memory.sessions.end(scope=session)
+
+    after = await seen.fetchrow(
+        "SELECT * FROM mnemic.facts WHERE scope_id = $1 AND status = 'live'", scope.id
+    )
+    assert before is not None
+    assert after is not None
+    assert after["reinforcement_count"] == 4
+    for name in ("confidence", "first_learned", "last_reinforced"):
+        assert after[name] == before[name]
