@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import asyncpg
 import pytest
 
-from mnemic import MemoryManager, Retracted, Scope
+from mnemic import MemoryManager, Retracted, Scope, Step
 from mnemic.testing import a_conversation, a_fact
 
 TALK = ["The vault code is heliotrope.", "Understood."]
@@ -161,6 +161,113 @@ async def test_history_that_comes_late_does_not_replace_what_is_true_now(
         ("Lisbon", "superseded", datetime(2025, 6, 1, tzinfo=UTC), current.id),
         ("Oslo", "live", None, None),
     ]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "The launch code is 7731",
+        "the launch code is 7731!",
+        "\u201cThe  launch code is 7731.\u201d",
+    ],
+)
+async def test_a_forgotten_note_is_refused_below_too_whatever_ends_it(
+    memory: MemoryManager, scope: Scope, again: str
+) -> None:
+    project = scope.project("atlas")
+    receipt = await memory.remember("The launch code is 7731.", scope=project)
+    await memory.forget([receipt.id], scope=project)
+
+    for place in (project, project.agent("x")):
+        with pytest.raises(Retracted):
+            await memory.remember(again, scope=place)
+    assert (await memory.remember("The launch code is 7732.", scope=project)).created
+
+
+async def test_a_forgotten_experience_is_refused_on_another_day_too(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    receipt = await memory.remember("It went well.", scope=scope, memory_type="episodic")
+    await memory.forget([receipt.id], scope=scope)
+
+    with pytest.raises(Retracted):
+        await memory.remember(
+            "It went well.",
+            scope=scope,
+            memory_type="episodic",
+            occurred_at=datetime(2024, 5, 6, tzinfo=UTC),
+        )
+
+
+@pytest.mark.parametrize(
+    ("content", "memory_type", "table"),
+    [("It went well.", "episodic", "episodes"), (STEPS, "procedural", "procedures")],
+)
+async def test_what_was_forgotten_above_stays_in_the_session_when_it_ends(
+    memory: MemoryManager,
+    scope: Scope,
+    seen: asyncpg.Connection,
+    content: str,
+    memory_type: str,
+    table: str,
+) -> None:
+    session = scope.session("s")
+    kept = await memory.remember(content, scope=session, memory_type=memory_type)
+    above = await memory.remember(content, scope=scope, memory_type=memory_type)
+    await memory.forget([above.id], scope=scope)
+    other = await memory.remember(f"Other: {content}", scope=session, memory_type=memory_type)
+    await memory.sessions.append(a_conversation(TALK), scope=session)
+
+    await memory.sessions.end(scope=session)
+
+    rows = await seen.fetch(
+        f"SELECT id, scope_id FROM mnemic.{table} WHERE id = ANY($1)",
+        [kept.id, other.id],
+    )
+    assert {row["id"]: row["scope_id"] for row in rows} == {kept.id: session.id, other.id: scope.id}
+
+
+async def test_new_steps_do_not_bring_back_what_was_forgotten(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    forgotten = await memory.remember(STEPS, scope=scope, memory_type="procedural")
+    await memory.forget([forgotten.id], scope=scope)
+    other = await memory.remember("Deploy\n1. Ask the rota", scope=scope, memory_type="procedural")
+
+    with pytest.raises(Retracted):
+        await memory.at(scope).procedural.update_steps(other.id, [Step(action="Tag the release")])
+
+
+async def test_no_word_of_what_was_forgotten_stays_in_the_counts(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    first = await memory.remember("The vault word is heliotrope", scope=scope)
+    await memory.remember("The vault is green", scope=scope)
+    await memory.maintenance.count_terms()
+
+    await memory.forget([first.id], scope=scope)
+
+    rows = await seen.fetch(
+        "SELECT term, documents FROM mnemic.term_stats WHERE tenant_id = $1", scope.tenant.id
+    )
+    assert {row["term"]: row["documents"] for row in rows} == {"vault": 1, "green": 1, "": 1}
+
+
+async def test_forgetting_a_fact_that_moved_up_leaves_none_of_it_in_the_session(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    session = scope.session("s")
+    await memory.store_fact(a_fact(), scope=session)
+    await memory.sessions.append(a_conversation(TALK), scope=session)
+    await memory.sessions.end(scope=session)
+    [moved] = await memory.at(scope).semantic.search_facts("PostgreSQL")
+
+    await memory.forget([moved.id], scope=scope)
+
+    left = await seen.fetchval(
+        "SELECT count(*) FROM mnemic.facts WHERE tenant_id = $1", scope.tenant.id
+    )
+    assert left == 0
 
 
 async def test_an_option_that_does_not_exist_is_an_error(

@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "ProcedureStore.set_steps": "holds the row",
     "SessionStore.idle": "the whole tenant",
     "StatisticsStore.absorb": "the whole tenant",
+    "StatisticsStore.uncount_procedure": "holds the row",
     "VectorStore.missing": "the whole tenant",
     "VectorStore.put": "the memory's own row decides",
 }

@@ -9,15 +9,21 @@ from typing import Any, TypedDict, Unpack
 
 from mnemic.errors import InvalidInput
 from mnemic.model.episode import Outcome
-from mnemic.model.normalise import checked_time, checked_unit, clean_name, clean_text
+from mnemic.model.normalise import checked_time, checked_unit, clean_text
 from mnemic.model.trust import Trust
-from mnemic.service.parsing import checked_key, checked_metadata, checked_outcome, checked_tags
+from mnemic.service.parsing import (
+    checked_key,
+    checked_metadata,
+    checked_outcome,
+    checked_source,
+    checked_tags,
+    checked_trust,
+)
 from mnemic.service.tools import Tools
 
 __all__ = ["MEMORY_TYPES", "Memory", "MemoryOptions", "WriteOptions", "parse_memory"]
 
 MEMORY_TYPES = ("semantic", "episodic", "procedural", "working")
-SOURCE_CHARS_MAX = 200
 
 
 class WriteOptions(TypedDict, total=False):
@@ -104,20 +110,11 @@ def parse_memory(
         tags=checked_tags(given.get("tags") or (), limits),
         key=checked_key(given.get("idempotency_key")),
         lift=_checked_flag(given.get("lift", False)),
-        trust=_checked_trust(given.get("trust", Trust.USER)),
-        source=clean_name(
-            given.get("source", "caller"), field="source", chars_max=SOURCE_CHARS_MAX
-        ),
+        trust=checked_trust(given.get("trust", Trust.USER)),
+        source=checked_source(given.get("source", "caller")),
         working_key=given.get("key"),
         ttl_seconds=given.get("ttl_seconds"),
     )
-
-
-def _checked_trust(value: object) -> Trust:
-    try:
-        return Trust(value)  # type: ignore[arg-type]
-    except ValueError:
-        raise InvalidInput(f"must be a Trust from 0 to 5, not {value!r}", field="trust") from None
 
 
 def _checked_flag(value: object) -> bool:

@@ -12,21 +12,26 @@ from mnemic.errors import InvalidInput
 from mnemic.model.episode import Outcome
 from mnemic.model.normalise import checked_json, checked_time, clean_name, clean_text
 from mnemic.model.scope import MemoryScope, Scope
+from mnemic.model.trust import Trust
 from mnemic.model.turn import ROLES, TurnCreate
 from mnemic.settings import LimitSettings
 
 __all__ = [
     "checked_key",
     "checked_limit",
+    "checked_list",
     "checked_metadata",
     "checked_outcome",
     "checked_query",
+    "checked_source",
     "checked_tags",
+    "checked_trust",
     "checked_turn",
     "session_scope",
 ]
 
 KEY_CHARS_MAX = 500
+SOURCE_CHARS_MAX = 200
 
 
 def checked_metadata(value: object, limits: LimitSettings) -> dict[str, Any]:
@@ -49,6 +54,28 @@ def checked_tags(value: Sequence[str], limits: LimitSettings) -> tuple[str, ...]
     if len(value) > limits.tags_max:
         raise InvalidInput(f"holds {len(value)}; the most is {limits.tags_max}", field="tags")
     return tuple(dict.fromkeys(clean_text(tag, field="tags", chars_max=200) for tag in value))
+
+
+def checked_trust(value: object) -> Trust:
+    """How far something may be believed, from 0 (the operator) to 5 (an import)."""
+    try:
+        return Trust(value)  # type: ignore[arg-type]
+    except ValueError:
+        raise InvalidInput(f"must be a Trust from 0 to 5, not {value!r}", field="trust") from None
+
+
+def checked_source(value: object) -> str:
+    """Where something came from: a label on one line."""
+    return clean_name(value, field="source", chars_max=SOURCE_CHARS_MAX)
+
+
+def checked_list(value: object, *, field: str, items_max: int) -> list[Any]:
+    """The items of a list or tuple of at most `items_max`; text is not a list."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise InvalidInput(f"must be a list, not {type(value).__name__}", field=field)
+    if len(value) > items_max:
+        raise InvalidInput(f"holds {len(value)}; the most is {items_max}", field=field)
+    return list(value)
 
 
 def checked_limit(value: int | None, *, default: int, largest: int) -> tuple[int, bool]:
@@ -90,6 +117,8 @@ def checked_outcome(value: object) -> Outcome | None:
 
 def checked_turn(turn: TurnCreate, limits: LimitSettings) -> TurnCreate:
     """The turn if it can be held, with its time in UTC."""
+    if not isinstance(turn, TurnCreate):
+        raise InvalidInput(f"must be TurnCreates, not {type(turn).__name__}", field="turns")
     if turn.role not in ROLES:
         raise InvalidInput(f"must be one of {', '.join(ROLES)}, not {turn.role!r}", field="role")
     longest = limits.text_chars_max
@@ -106,6 +135,8 @@ def checked_turn(turn: TurnCreate, limits: LimitSettings) -> TurnCreate:
         occurred_at=checked_time(turn.occurred_at, field="occurred_at"),
         metadata=checked_metadata(turn.metadata, limits),
         tags=checked_tags(turn.tags, limits),
+        trust=checked_trust(turn.trust),
+        source=checked_source(turn.source),
     )
 
 

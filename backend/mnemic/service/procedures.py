@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from uuid import UUID, uuid5
 
 import re2
@@ -20,7 +21,14 @@ from mnemic.service.recall import recall
 from mnemic.service.record_procedure import checked_steps
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
-from mnemic.service.witness import Write, committed, land_once, request_digest
+from mnemic.service.witness import (
+    Write,
+    committed,
+    land_once,
+    request_digest,
+    respect_tombstones,
+)
+from mnemic.store.tombstones import procedure_mark
 from mnemic.store.unit import Unit
 from mnemic.store.wording import words_of
 
@@ -164,18 +172,19 @@ async def update_steps(
 ) -> Procedure:
     """The procedure has new steps under its next version; the old ones stay in its history.
 
-    Raises `NotFound`, and `Forbidden` if it stands in a wider scope without a grant.
+    Raises `NotFound`, `Forbidden` if it stands in a wider scope without a grant, and `Retracted` if
+    it was forgotten there with these steps.
     """
-    checked = checked_steps(list(steps))
+    checked = checked_steps(steps)
 
-    async def land(unit: Unit, _now: object) -> Receipt:
+    async def land(unit: Unit, now: datetime) -> Receipt:
         procedure = await unit.procedures.lock(scope, identity)
         if procedure is None:
             raise NotFound("No such procedure in this scope.", id=identity)
-        await require_write(unit, scope, procedure.scope_id)
-        version = await unit.procedures.set_steps(
-            replace(procedure, steps=checked), now=tools.now()
-        )
+        place = await require_write(unit, scope, procedure.scope_id)
+        mark = procedure_mark(procedure.name, [step.action for step in checked])
+        await respect_tombstones(unit, place, mark, now=now, lift=False)
+        version = await unit.procedures.set_steps(replace(procedure, steps=checked), now=now)
         return committed(identity, "procedure", version=version)
 
     write = Write(

@@ -19,7 +19,14 @@ from mnemic.model.normalise import (
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import MemoryScope, Scope
 from mnemic.model.turn import Turn, TurnId
-from mnemic.service.parsing import checked_metadata, checked_outcome, checked_tags
+from mnemic.service.parsing import (
+    checked_list,
+    checked_metadata,
+    checked_outcome,
+    checked_source,
+    checked_tags,
+    checked_trust,
+)
 from mnemic.service.tools import Tools
 from mnemic.service.witness import (
     Write,
@@ -29,7 +36,7 @@ from mnemic.service.witness import (
     respect_tombstones,
 )
 from mnemic.store.episodes import episode_text
-from mnemic.store.tombstones import text_mark
+from mnemic.store.tombstones import episode_mark
 from mnemic.store.unit import Unit
 from mnemic.think import SessionRecord
 
@@ -64,19 +71,25 @@ def checked_episode(tools: Tools, given: EpisodeCreate) -> EpisodeCreate:
             for one in _few(given.lessons_learned, "lessons_learned")
         ),
         duration_seconds=_amount(given.duration_seconds, "duration_seconds"),
-        tokens_used=_amount(given.tokens_used, "tokens_used"),
+        tokens_used=_whole(_amount(given.tokens_used, "tokens_used"), "tokens_used"),
         importance_score=None
         if given.importance_score is None
         else checked_unit(given.importance_score, field="importance_score"),
         metadata=checked_metadata(given.metadata, limits),
         tags=checked_tags(given.tags, limits),
+        trust=checked_trust(given.trust),
+        source=checked_source(given.source),
     )
 
 
-def _few(values: Any, field: str) -> Any:
-    if isinstance(values, str) or len(values) > ITEMS_MAX:
-        raise InvalidInput(f"must be a list of at most {ITEMS_MAX}", field=field)
-    return list(values)
+def _few(values: object, field: str) -> list[Any]:
+    return checked_list(values, field=field, items_max=ITEMS_MAX)
+
+
+def _whole(value: Any, field: str) -> Any:
+    if isinstance(value, float) and not value.is_integer():
+        raise InvalidInput("must be a whole number", field=field)
+    return value if value is None else int(value)
 
 
 def _amount(value: Any, field: str) -> Any:
@@ -106,7 +119,7 @@ async def record_episode(
     model = await tools.live_model() if vectors else None
 
     async def land(unit: Unit, now: datetime) -> Receipt:
-        mark = text_mark("episode", episode.title, episode.summary)
+        mark = episode_mark(episode.summary)
         await respect_tombstones(unit, scope, mark, now=now, lift=lift)
         await unit.episodes.add(scope, replace(episode, recorded_at=now))
         if vectors and model:

@@ -13,7 +13,13 @@ from mnemic.model.normalise import clean_name, clean_text, digest
 from mnemic.model.procedure import Procedure, ProcedureCreate, ProcedureId, Step
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
-from mnemic.service.parsing import checked_metadata, checked_tags
+from mnemic.service.parsing import (
+    checked_list,
+    checked_metadata,
+    checked_source,
+    checked_tags,
+    checked_trust,
+)
 from mnemic.service.tools import Tools
 from mnemic.service.witness import (
     Write,
@@ -23,7 +29,7 @@ from mnemic.service.witness import (
     respect_tombstones,
 )
 from mnemic.store.procedures import procedure_text, steps_json
-from mnemic.store.tombstones import text_mark
+from mnemic.store.tombstones import procedure_mark
 from mnemic.store.unit import Unit
 
 __all__ = ["checked_procedure", "checked_steps", "parse_steps", "record_procedure"]
@@ -58,8 +64,10 @@ def parse_steps(content: str) -> tuple[str, tuple[Step, ...]]:
     return clean_name(" ".join(heading).rstrip(":"), field="content"), tuple(steps)
 
 
-def checked_steps(steps: tuple[Step, ...] | list[Step]) -> tuple[Step, ...]:
+def checked_steps(steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps if they can be held, 1 to `STEPS_MAX`. Raises `InvalidInput`."""
+    if not isinstance(steps, (list, tuple)) or not all(isinstance(one, Step) for one in steps):
+        raise InvalidInput("must be a list of Steps: Step(action='…')", field="steps")
     if not 1 <= len(steps) <= STEPS_MAX:
         raise InvalidInput(f"must be 1 to {STEPS_MAX}, not {len(steps)}", field="steps")
     return tuple(
@@ -109,17 +117,16 @@ def checked_procedure(tools: Tools, given: ProcedureCreate, scope: Scope) -> Pro
         failure_count=0,
         last_used=None,
         recorded_at=tools.now(),
-        trust=given.trust,
-        source=given.source,
+        trust=checked_trust(given.trust),
+        source=checked_source(given.source),
         metadata=checked_metadata(given.metadata, limits),
         tags=checked_tags(given.tags, limits),
     )
 
 
 def _conditions(values: Sequence[str], field: str) -> tuple[str, ...]:
-    if isinstance(values, str) or len(values) > CONDITIONS_MAX:
-        raise InvalidInput(f"must be a list of at most {CONDITIONS_MAX} texts", field=field)
-    return tuple(clean_text(one, field=field, chars_max=STEP_CHARS_MAX) for one in values)
+    given = checked_list(values, field=field, items_max=CONDITIONS_MAX)
+    return tuple(clean_text(one, field=field, chars_max=STEP_CHARS_MAX) for one in given)
 
 
 async def record_procedure(
@@ -134,7 +141,7 @@ async def record_procedure(
     steps = steps_json(procedure.steps)
 
     async def land(unit: Unit, now: datetime) -> Receipt:
-        mark = text_mark("procedure", procedure.name, *(step.action for step in procedure.steps))
+        mark = procedure_mark(procedure.name, [step.action for step in procedure.steps])
         await respect_tombstones(unit, scope, mark, now=now, lift=lift)
         identity, version, created = await unit.procedures.put(scope, procedure, now=now)
         if vectors and model:
@@ -151,6 +158,10 @@ async def record_procedure(
             procedure.trigger_pattern,
             procedure.preconditions,
             procedure.avoid_conditions,
+            procedure.metadata,
+            procedure.tags,
+            procedure.trust,
+            procedure.source,
         ),
         content_digest=digest(procedure_text(procedure)),
         key=key,

@@ -17,10 +17,9 @@ from mnemic.service.record_fact import record_facts
 from mnemic.service.record_procedure import checked_procedure, parse_steps, record_procedure
 from mnemic.service.tools import Tools
 from mnemic.service.working import put_value
+from mnemic.store.tombstones import NOTED
 
 __all__ = ["remember"]
-
-NOTED = "noted"
 
 
 async def remember(tools: Tools, memory: Memory, *, scope: Scope) -> Receipt:
@@ -45,7 +44,8 @@ async def remember(tools: Tools, memory: Memory, *, scope: Scope) -> Receipt:
         return await record_procedure(
             tools, procedure, scope=scope, key=memory.key, lift=memory.lift
         )
-    return await record_facts(tools, _statements(tools, memory, scope), memory, scope=scope)
+    statements = _statements(tools, memory, scope)
+    return await record_facts(tools, statements, memory, scope=scope, stated=False)
 
 
 async def _remember_working(tools: Tools, memory: Memory, scope: Scope) -> Receipt:

@@ -13,6 +13,7 @@ from mnemic.model.scope import MemoryScope, Scope
 from mnemic.model.trust import Trust
 from mnemic.store.columns import wording_values
 from mnemic.store.statement import Statement
+from mnemic.store.tombstones import episode_mark
 from mnemic.store.wording import words_of
 
 if TYPE_CHECKING:
@@ -59,9 +60,14 @@ SET_IMPORTANCE = Statement("""
      WHERE {tenant:e} AND e.id = :id
 """)
 
+OF_SCOPE = Statement("""
+    SELECT e.id, e.summary FROM mnemic.episodes e
+     WHERE {tenant:e} AND e.scope_id = :scope ORDER BY e.id FOR UPDATE
+""")
+
 LIFT = Statement("""
     UPDATE mnemic.episodes e SET scope_id = :parent, stats_counted = false
-     WHERE {tenant:e} AND e.scope_id = :session
+     WHERE {tenant:e} AND e.scope_id = :session AND e.id = ANY(CAST(:ids AS uuid[]))
 """)
 
 
@@ -112,8 +118,15 @@ class EpisodeStore:
         await self._unit.execute(SET_IMPORTANCE, id=episode.id, score=score, now=now)
 
     async def lift(self, scope: Scope, *, parent: Scope) -> int:
-        """The episodes of a session's scope stand in its parent's; how many there were."""
-        return await self._unit.execute(LIFT, session=scope.id, parent=parent.id)
+        """The episodes of a session's scope stand in its parent's; how many moved.
+
+        One that the parent retracted stays behind.
+        """
+        rows = await self._unit.fetch(OF_SCOPE, scope=scope.id)
+        marks = {row["id"]: episode_mark(row["summary"]) for row in rows}
+        refused = await self._unit.tombstones.refused(parent, sorted(set(marks.values())))
+        ids = [one for one, mark in marks.items() if mark not in refused]
+        return await self._unit.execute(LIFT, session=scope.id, parent=parent.id, ids=ids)
 
 
 def _level(scope: Scope, level: MemoryScope) -> UUID | None:

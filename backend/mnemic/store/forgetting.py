@@ -9,7 +9,7 @@ from uuid import UUID
 from mnemic.model.normalise import digest
 from mnemic.model.scope import Scope
 from mnemic.store.statement import Statement, statement_text
-from mnemic.store.tombstones import fact_mark, text_mark
+from mnemic.store.tombstones import episode_mark, fact_mark, procedure_mark
 
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
@@ -48,6 +48,14 @@ UNLINK = {
     """),
 }
 
+# A fact that moved up from a session left its row there as history: it says the same.
+FORGET_LIFTED = Statement("""
+    DELETE FROM mnemic.facts s USING mnemic.facts f
+     WHERE {tenant:s} AND {tenant:f} AND f.scope_id = :scope AND f.id = ANY(CAST(:ids AS uuid[]))
+       AND s.superseded_by = f.id AND s.scope_id <> f.scope_id AND s.subject_key = f.subject_key
+       AND s.predicate = f.predicate AND s.object_key = f.object_key
+""")
+
 VISIBLE = {
     noun: Statement(f"""
         SELECT m.id, m.scope_id FROM mnemic.{noun}s m
@@ -66,7 +74,7 @@ IDENTIFYING = {
          WHERE {tenant:t} AND t.scope_id = :scope AND t.id = ANY(CAST(:ids AS uuid[]))
     """),
     "episode": Statement("""
-        SELECT e.title, e.summary FROM mnemic.episodes e
+        SELECT e.summary FROM mnemic.episodes e
          WHERE {tenant:e} AND e.scope_id = :scope AND e.id = ANY(CAST(:ids AS uuid[]))
     """),
     "fact": Statement("""
@@ -103,13 +111,21 @@ class ForgettingStore:
             return [digest(noun, str(row["session_id"]), row["said"].hex()) for row in rows]
         if noun == "procedure":
             return [
-                text_mark(noun, row["name"], *(step["action"] for step in row["steps"]))
+                procedure_mark(row["name"], [step["action"] for step in row["steps"]])
                 for row in rows
             ]
-        return [text_mark(noun, *row.values()) for row in rows]
+        return [episode_mark(row["summary"]) for row in rows]
 
     async def delete(self, scope: Scope, noun: str, ids: Sequence[UUID]) -> int:
-        """The memories of exactly this scope are gone, vectors and evidence with them."""
+        """The memories of exactly this scope are gone, vectors and evidence with them.
+
+        So are the rows from which facts among them moved up when a session ended.
+        """
+        if noun == "fact":
+            await self._unit.execute(FORGET_LIFTED, scope=scope.id, ids=list(ids))
         if noun in UNLINK:
             await self._unit.execute(UNLINK[noun], ids=list(ids))
-        return len(await self._unit.fetch(FORGET[noun], scope=scope.id, ids=list(ids)))
+        rows = await self._unit.fetch(FORGET[noun], scope=scope.id, ids=list(ids))
+        unused = [(row["kind"], row["term"]) for row in rows if row["id"] is None]
+        await self._unit.statistics.drop_unused(scope, unused)
+        return len(rows) - len(unused)

@@ -13,6 +13,7 @@ from mnemic.model.scope import MemoryScope, Scope
 from mnemic.model.trust import Trust
 from mnemic.store.columns import wording_values
 from mnemic.store.statement import Statement
+from mnemic.store.tombstones import procedure_mark
 from mnemic.store.wording import words_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ PUT = Statement("""
                   stem_count = excluded.stem_count, word_count = excluded.word_count,
                   tsv = excluded.tsv, needs_vector = true
     RETURNING p.id, p.version, (xmax = 0) AS created
+""")
+
+LOCK_NAMED = Statement("""
+    SELECT p.id FROM mnemic.procedures p
+     WHERE {tenant:p} AND p.scope_id = :scope AND p.name_key = :name_key AND p.status = 'live'
+       FOR UPDATE
 """)
 
 ADD_VERSION = Statement("""
@@ -96,10 +103,15 @@ SET_STEPS = Statement("""
     RETURNING p.version
 """)
 
+OF_SCOPE = Statement("""
+    SELECT p.id, p.name, p.steps FROM mnemic.procedures p
+     WHERE {tenant:p} AND p.scope_id = :scope AND p.status = 'live' ORDER BY p.id FOR UPDATE
+""")
+
 # A session's procedure moves up unless the parent has a live one of its name.
 LIFT = Statement("""
     UPDATE mnemic.procedures p SET scope_id = :parent, stats_counted = false
-     WHERE {tenant:p} AND p.scope_id = :session AND p.status = 'live'
+     WHERE {tenant:p} AND p.scope_id = :session AND p.id = ANY(CAST(:ids AS uuid[]))
        AND NOT EXISTS (SELECT FROM mnemic.procedures q
                         WHERE {tenant:q} AND q.scope_id = :parent AND q.name_key = p.name_key
                           AND q.status = 'live')
@@ -131,6 +143,10 @@ class ProcedureStore:
         project = scope.ancestor(MemoryScope.PROJECT)
         agent_type = scope.ancestor(MemoryScope.AGENT_TYPE)
         steps = steps_json(procedure.steps)
+        name_key = comparison_key(procedure.name)
+        known = await self._unit.fetch_one(LOCK_NAMED, scope=scope.id, name_key=name_key)
+        if known is not None:
+            await self._unit.statistics.uncount_procedure(known["id"])
         row = await self._unit.fetch_one(
             PUT,
             id=procedure.id,
@@ -138,7 +154,7 @@ class ProcedureStore:
             project=project.id if project else None,
             agent_type=agent_type.id if agent_type else None,
             name=procedure.name,
-            name_key=comparison_key(procedure.name),
+            name_key=name_key,
             task_type=procedure.task_type,
             trigger_pattern=procedure.trigger_pattern,
             steps=steps,
@@ -210,6 +226,7 @@ class ProcedureStore:
     async def set_steps(self, procedure: Procedure, *, now: datetime) -> int:
         """The procedure, whose row is held, has its new steps under the next version."""
         steps = steps_json(procedure.steps)
+        await self._unit.statistics.uncount_procedure(procedure.id)
         row = await self._unit.fetch_one(
             SET_STEPS,
             id=procedure.id,
@@ -225,8 +242,18 @@ class ProcedureStore:
         return version
 
     async def lift(self, scope: Scope, *, parent: Scope) -> int:
-        """The procedures of a session's scope stand in its parent's; how many moved."""
-        return await self._unit.execute(LIFT, session=scope.id, parent=parent.id)
+        """The procedures of a session's scope stand in its parent's; how many moved.
+
+        One that the parent retracted, or has under the same name, stays behind.
+        """
+        rows = await self._unit.fetch(OF_SCOPE, scope=scope.id)
+        marks = {
+            row["id"]: procedure_mark(row["name"], [step["action"] for step in row["steps"]])
+            for row in rows
+        }
+        refused = await self._unit.tombstones.refused(parent, sorted(set(marks.values())))
+        ids = [one for one, mark in marks.items() if mark not in refused]
+        return await self._unit.execute(LIFT, session=scope.id, parent=parent.id, ids=ids)
 
 
 def procedure_of(row: Any) -> Procedure:

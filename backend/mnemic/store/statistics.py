@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from mnemic.model.ranking_values import Corpus
 from mnemic.model.scope import Scope
@@ -28,6 +29,34 @@ ALONE = Statement("""
 """)
 
 DROP_SCOPE = Statement("DELETE FROM mnemic.term_stats s WHERE {tenant:s} AND s.scope_id = :scope")
+
+DROP_UNUSED = Statement("""
+    DELETE FROM mnemic.term_stats s
+     USING unnest(CAST(:kinds AS text[]), CAST(:terms AS text[])) AS u(kind, term)
+     WHERE {tenant:s} AND s.scope_id = :scope AND s.kind = u.kind AND s.term = u.term
+       AND s.documents <= 0
+""")
+
+# What a procedure said is taken out of the counts before it says something else.
+UNCOUNT_PROCEDURE = Statement("""
+    WITH memory AS (
+      UPDATE mnemic.procedures p SET stats_counted = false
+       WHERE {tenant:p} AND p.id = :id AND p.stats_counted
+      RETURNING p.scope_id, p.stems, p.stem_count
+    ), counts AS (
+      SELECT m.scope_id, 'term' AS kind, w.stem AS term, count(*) AS occurrences
+        FROM memory m, LATERAL unnest(string_to_array(m.stems, ' ')) AS w(stem)
+       WHERE w.stem <> '' GROUP BY m.scope_id, w.stem
+      UNION ALL
+      SELECT m.scope_id, 'total', '', m.stem_count FROM memory m
+    )
+    UPDATE mnemic.term_stats s
+       SET documents = greatest(0, s.documents - 1),
+           occurrences = greatest(0, s.occurrences - c.occurrences)
+      FROM counts c
+     WHERE {tenant:s} AND s.scope_id = c.scope_id AND s.kind = c.kind AND s.term = c.term
+    RETURNING s.scope_id, s.kind, s.term, s.documents
+""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +130,19 @@ class StatisticsStore:
             return 0
         counted = await self._unit.fetch_one(ABSORB, limit=limit)
         return int(counted["counted"]) if counted is not None else 0
+
+    async def drop_unused(self, scope: Scope, counts: Sequence[tuple[str, str]]) -> None:
+        """Those among the counts (kind and term) of exactly this scope that are zero are gone."""
+        kinds, terms = [kind for kind, _ in counts], [term for _, term in counts]
+        await self._unit.execute(DROP_UNUSED, scope=scope.id, kinds=kinds, terms=terms)
+
+    async def uncount_procedure(self, identity: UUID) -> None:
+        """The procedure, whose row is held, is to be counted anew. No scope: its row decides it."""
+        for row in await self._unit.fetch(UNCOUNT_PROCEDURE, id=identity):
+            if not row["documents"]:
+                await self._unit.execute(
+                    DROP_UNUSED, scope=row["scope_id"], kinds=[row["kind"]], terms=[row["term"]]
+                )
 
     async def drop(self, scope: Scope) -> None:
         """The counts of exactly this scope are gone, since its memories moved elsewhere."""

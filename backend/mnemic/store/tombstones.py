@@ -13,7 +13,12 @@ from mnemic.store.statement import Statement
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["TombstoneStore", "fact_mark", "text_mark"]
+__all__ = ["NOTED", "TombstoneStore", "episode_mark", "fact_mark", "procedure_mark"]
+
+NOTED = "noted"
+"""The predicate of what no rule reads: a note, kept in its own words."""
+
+_SENTENCE_MARKS = " .!?,;:\u2026\u3002\uff01\uff1f\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"
 
 ADD = Statement("""
     INSERT INTO mnemic.tombstones AS t (tenant_id, scope_id, digest, kind, reason, recorded_at)
@@ -36,13 +41,29 @@ LIFT = Statement("""
 
 
 def fact_mark(subject: str, predicate: str, value: str) -> bytes:
-    """The digest under which a statement is refused, whatever its spelling."""
+    """The digest under which a statement is refused, whatever its spelling.
+
+    A note is filed under the name of its scope, which says nothing about it: its text alone counts,
+    so that it is refused in the scopes below too.
+    """
+    if predicate == NOTED:
+        return digest("note", _sentence(value))
     return digest("fact", comparison_key(subject), predicate, comparison_key(value))
 
 
-def text_mark(kind: str, *parts: str) -> bytes:
-    """The digest under which a text of some kind is refused, whatever its spelling."""
-    return digest(kind, *(comparison_key(part) for part in parts))
+def episode_mark(summary: str) -> bytes:
+    """The digest under which an experience is refused, whenever it is told again."""
+    return digest("episode", _sentence(summary))
+
+
+def procedure_mark(name: str, actions: Sequence[str]) -> bytes:
+    """The digest under which a way of doing something is refused, whatever its spelling."""
+    return digest("procedure", comparison_key(name), *map(comparison_key, actions))
+
+
+def _sentence(text: str) -> str:
+    """The comparison key without the marks that a sentence may begin and end with."""
+    return comparison_key(comparison_key(text).strip(_SENTENCE_MARKS) or text)
 
 
 class TombstoneStore:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 from uuid import UUID
 
+from mnemic.errors import NotFound
 from mnemic.model.episode import Episode
 from mnemic.model.fact import Fact, FactCreate
 from mnemic.model.recall import RecallQuery
@@ -43,14 +44,17 @@ class SemanticMemory:
 
         A new value of a single-valued predicate closes the old one. A value that a later one has
         replaced already is returned as history. Keywords as for `MemoryManager.remember`. Raises
-        `InvalidInput`, `Retracted`, `Conflict` for a used key.
+        `InvalidInput`, `Retracted`, `Conflict` for a used key, `NotFound` if the key's fact was
+        forgotten since.
         """
         content = fact.content or f"{fact.subject} {fact.predicate} {fact.object}"
         own: MemoryOptions = {"trust": fact.trust, "source": fact.source, **options}
         memory = parse_memory(self._tools, content, "semantic", **own)
         receipt = await record_facts(self._tools, [fact], memory, scope=self._scope)
-        [kept] = await get_facts(self._tools, [receipt.id], scope=self._scope, live_only=False)
-        return kept
+        kept = await get_facts(self._tools, [receipt.id], scope=self._scope, live_only=False)
+        if not kept:  # the answer to a key that was used before may name what is gone by now
+            raise NotFound("The fact was forgotten since.", id=receipt.id)
+        return kept[0]
 
     async def search_facts(self, query: str, limit: int = 10) -> list[Fact]:
         """The facts most like `query` in meaning and words, best first."""

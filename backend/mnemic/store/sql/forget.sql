@@ -23,6 +23,9 @@ WITH gone AS (
          occurrences = greatest(0, s.occurrences - c.occurrences)
     FROM counts c
    WHERE {tenant:s} AND s.scope_id = :scope AND s.kind = c.kind AND s.term = c.term
-  RETURNING 1
+  RETURNING s.kind, s.term, s.documents
 )
-SELECT g.id FROM gone g
+-- The ids, and the words that are in no memory any more: they must not outlive the text.
+SELECT g.id, NULL AS kind, NULL AS term FROM gone g
+ UNION ALL
+SELECT NULL, l.kind, l.term FROM landed l WHERE l.documents = 0
