@@ -17,6 +17,7 @@ from alembic.runtime.migration import MigrationContext, MigrationInfo
 from mnemic.schema import SCHEMA, metadata
 from mnemic.settings import MemorySettings
 from mnemic.store import migrating
+from mnemic.store.revisions import known_revisions, refuse_unknown
 
 config = context.config
 
@@ -59,7 +60,7 @@ def _run(connection: sa.Connection) -> None:
     _configure(connection)
     with context.begin_transaction():
         heads = context.get_context().get_current_heads()
-        migrating.refuse_unknown(heads, context.script)
+        refuse_unknown(heads, known_revisions())
         context.run_migrations()
 
 

@@ -82,7 +82,7 @@ async def resolve_servers(settings: MemorySettings, *, migrate: bool = True) -> 
             owner_url = started.postgres_url(OWNER_ROLE, EMBEDDED_DATABASE)
             if migrate:
                 # Alembic takes longer to import than all the rest, and only this needs it.
-                from mnemic.store.upgrade import upgrade  # noqa: PLC0415
+                from mnemic.store.upgrade import upgrade  # noqa: PLC0415 - see above
 
                 await init(started.postgres_url(), database=EMBEDDED_DATABASE)
                 await asyncio.to_thread(upgrade, owner_url)

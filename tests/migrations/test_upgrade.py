@@ -320,8 +320,8 @@ def upgrade():
 LATER_UPGRADER = """
 import sys
 from pathlib import Path
-from mnemic.store import upgrade as moving
-moving._migrations = lambda: Path(sys.argv[2])
+from mnemic.store import revisions, upgrade as moving
+revisions.migrations_folder = moving.migrations_folder = lambda: Path(sys.argv[2])
 assert moving.upgrade(sys.argv[1]).current == "9000"
 """
 
@@ -330,7 +330,7 @@ async def test_a_later_step_may_commit_on_the_way_and_two_upgraders_still_do_not
     database: Any, tmp_path: Path
 ) -> None:
     folder = tmp_path / "migrations"
-    shutil.copytree(moving._migrations(), folder)
+    shutil.copytree(moving.migrations_folder(), folder)
     later = LATER.format(head=moving.head())
     (folder / "versions" / "9000_later.py").write_text(later, encoding="utf-8")
 

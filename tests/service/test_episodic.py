@@ -212,7 +212,7 @@ async def test_a_child_reads_above_itself_and_writes_there_only_with_a_grant(
     [
         ({"task_description": " "}, "task_description"),
         ({"task_type": ""}, "task_type"),
-        ({"occurred_at": datetime(2026, 1, 1)}, "occurred_at"),  # noqa: DTZ001
+        ({"occurred_at": datetime(2026, 1, 1)}, "occurred_at"),  # noqa: DTZ001 - naive on purpose
         ({"actions": ({"a": float("nan")},)}, "actions[0].a"),
         ({"lessons_learned": ("x", "\x00")}, "lessons_learned"),
         ({"duration_seconds": -1.0}, "duration_seconds"),

@@ -10,6 +10,7 @@ import pytest
 from mnemic import Conflict, Durability, InvalidInput, MemoryManager, NaiveTimestamp, Scope
 from mnemic.testing import a_fact
 
+NAIVE = datetime(2026, 3, 2)  # noqa: DTZ001 - naive on purpose
 STEPS = "Deploy the service:\n1. Run the tests\n2. Tag the release\n- Tell the support rota"
 
 
@@ -204,7 +205,7 @@ async def test_what_cannot_be_held_is_refused_by_the_name_of_its_field(
 
 async def test_a_time_without_a_zone_is_refused(memory: MemoryManager, scope: Scope) -> None:
     with pytest.raises(NaiveTimestamp, match="occurred_at"):
-        await memory.remember("Then.", scope=scope, occurred_at=datetime(2026, 3, 2))  # noqa: DTZ001
+        await memory.remember("Then.", scope=scope, occurred_at=NAIVE)
 
 
 async def test_metadata_and_tags_read_back_equal(memory: MemoryManager, scope: Scope) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 
 import mnemic
+from mnemic.store.revisions import known_revisions, migrations_folder
 
 PLAN = [
     "EpisodeCreate",
@@ -76,3 +81,22 @@ def test_every_error_is_exported_with_a_code_of_its_own() -> None:
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
         _ = mnemic.Nonsense  # type: ignore[attr-defined]
+
+
+def test_serving_needs_neither_alembic_nor_sqlalchemy() -> None:
+    heavy = ["alembic", "sqlalchemy", "onnxruntime", "celery", "mcp", "openai"]
+    code = f"import sys, mnemic.manager; print([m for m in {heavy} if m in sys.modules])"
+
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert told.stdout.strip() == "[]"
+
+
+def test_the_files_of_the_migrations_are_its_revisions() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(migrations_folder()))
+    script = ScriptDirectory.from_config(config)
+
+    assert known_revisions() == tuple(
+        revision.revision for revision in reversed(list(script.walk_revisions()))
+    )

@@ -138,7 +138,7 @@ async def test_g06_an_append_that_is_interrupted_leaves_the_rest(
     opened: Callable[..., Any], proxy: Proxy
 ) -> None:
     scope = a_scope().session("s")
-    settings = contract_settings(timeout_seconds=0.2, retry_after_seconds=0.01)
+    settings = contract_settings(retry_after_seconds=0.01)
     async with opened(settings, url=proxy.url) as places, opened() as watching:
         memory = WorkingMemory(places, scope)
         await memory.append_scratchpad("first")
@@ -287,8 +287,7 @@ async def test_i19_an_append_costs_the_same_however_long_the_session_is(
 async def test_l17_a_store_that_is_away_is_not_an_empty_memory(
     opened: Callable[..., Any], proxy: Proxy
 ) -> None:
-    settings = contract_settings(timeout_seconds=0.2)
-    async with opened(settings, url=proxy.url) as places:
+    async with opened(url=proxy.url) as places:
         memory = WorkingMemory(places, a_scope())
         await memory.set("k", 1)
         await proxy.cut()

@@ -18,7 +18,8 @@ class Proxy:
         self._writers: set[asyncio.StreamWriter] = set()
         self._flows = asyncio.Event()
         self._flows.set()
-        self.answers_lost = 0
+        self._answers_left = 0
+        self._answers_lost = 0
 
     @property
     def url(self) -> str:
@@ -52,9 +53,10 @@ class Proxy:
         """Everything is passed on again."""
         self._flows.set()
 
-    def lose_answers(self, count: int) -> None:
-        """The next `count` answers do not arrive: the connection is closed in their stead."""
-        self.answers_lost = count
+    def lose_answers(self, count: int, *, after: int = 0) -> None:
+        """`count` answers do not arrive, after the next few: the connection is closed instead."""
+        self._answers_left = after
+        self._answers_lost = count
 
     async def close(self) -> None:
         self._flows.set()
@@ -88,8 +90,10 @@ class Proxy:
         with suppress(OSError):
             while data := await reader.read(65_536):
                 await self._flows.wait()
-                if answers and self.answers_lost:
-                    self.answers_lost -= 1
+                if answers and self._answers_left:
+                    self._answers_left -= 1
+                elif answers and self._answers_lost:
+                    self._answers_lost -= 1
                     break
                 writer.write(data)
                 await writer.drain()

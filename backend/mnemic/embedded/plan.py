@@ -101,7 +101,10 @@ def make_plan(
         "earlier_pids": earlier_pids,
         "account": account.popen_arguments(),
         "cluster": {"path": str(layout.cluster), "argv": [*initdb, "-D"]},
-        "servers": [_postgres(layout, binaries, durable), _valkey(layout, binaries, durable)],
+        "servers": [
+            _postgres(layout, binaries, durable=durable),
+            _valkey(layout, binaries, durable=durable),
+        ],
         "state": {
             "format": STATE_FORMAT,
             "instance": instance,
@@ -114,7 +117,7 @@ def make_plan(
     }
 
 
-def _postgres(layout: Layout, binaries: Binaries, durable: bool) -> dict[str, Any]:  # noqa: FBT001
+def _postgres(layout: Layout, binaries: Binaries, *, durable: bool) -> dict[str, Any]:
     options = {
         **_POSTGRES,
         **(_DURABLE if durable else _NOT_DURABLE),
@@ -141,7 +144,7 @@ def _postgres(layout: Layout, binaries: Binaries, durable: bool) -> dict[str, An
     }
 
 
-def _valkey(layout: Layout, binaries: Binaries, durable: bool) -> dict[str, Any]:  # noqa: FBT001
+def _valkey(layout: Layout, binaries: Binaries, *, durable: bool) -> dict[str, Any]:
     socket = layout.sockets / VALKEY_SOCKET
     options = {
         **_VALKEY,

@@ -25,8 +25,8 @@ from mnemic.store.inspection import (
     TableFacts,
     inspect,
 )
+from mnemic.store.revisions import Revision
 from mnemic.store.unit import Database
-from mnemic.store.upgrade import Revision
 from mnemic.store.valkey import ValkeyFacts, valkey_facts
 
 __all__ = ["Finding", "Patient", "Verdict", "examine", "failure"]

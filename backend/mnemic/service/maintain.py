@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -85,8 +85,8 @@ async def _end_idle_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:
         path = tuple((MemoryScope(level), name) for level, name in one["path"])
         scope = Scope(Tenant(TenantKind(one["kind"]), one["external_id"]), path)
         try:
-            await end_session(tools, scope=scope)
-            done += 1
+            receipt = await end_session(tools, scope=scope)
+            done += receipt is None or receipt.created
         except Unavailable:
             raise
         except (Conflict, NotFound) as fault:
@@ -104,31 +104,38 @@ async def _embed_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:
     done = 0
     refused: set[UUID] = set()
     for _ in range(BATCHES_MAX):
-        skipped = frozenset(refused)
-        pending = await tools.transact(
-            tenant,
-            lambda unit, skip=skipped: unit.vectors.missing(limit=batch, skip=skip),  # type: ignore[misc]
-            read_only=True,
-        )
+        pending = await _pending(tools, tenant, limit=batch, skip=refused)
         if not pending:
             break
         pairs = await _embedded(tools, pending)
-        refused.update(one.id for one in pending if one.id not in {kept.id for kept, _ in pairs})
-        model = await tools.live_model()
-
-        async def land(unit: Unit) -> None:
-            for kind in dict.fromkeys(one.kind for one, _ in pairs):  # noqa: B023 - run at once
-                await unit.vectors.put(
-                    kind,
-                    [(one.id, vector) for one, vector in pairs if one.kind == kind],  # noqa: B023
-                    model=model.id,  # noqa: B023
-                )
-
-        await tools.transact(tenant, land)
+        taken = {one.id for one, _ in pairs}
+        refused.update(one.id for one in pending if one.id not in taken)
+        await _keep(tools, tenant, pairs)
         done += len(pairs)
         if len(pending) < batch:
             break
     return done, len(refused)
+
+
+async def _pending(
+    tools: Tools, tenant: TenantId, *, limit: int, skip: Collection[UUID]
+) -> list[PendingText]:
+    return await tools.transact(
+        tenant, lambda unit: unit.vectors.missing(limit=limit, skip=skip), read_only=True
+    )
+
+
+async def _keep(
+    tools: Tools, tenant: TenantId, pairs: Sequence[tuple[PendingText, Vector]]
+) -> None:
+    model = await tools.live_model()
+
+    async def land(unit: Unit) -> None:
+        for kind in dict.fromkeys(one.kind for one, _ in pairs):
+            found = [(one.id, vector) for one, vector in pairs if one.kind == kind]
+            await unit.vectors.put(kind, found, model=model.id)
+
+    await tools.transact(tenant, land)
 
 
 async def _embedded(tools: Tools, pending: list[PendingText]) -> list[tuple[PendingText, Vector]]:

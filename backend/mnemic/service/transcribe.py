@@ -128,9 +128,11 @@ async def _missing(unit: Unit, scope: Scope, batch: _Batch, now: datetime) -> _B
 
 
 async def _add(unit: Unit, scope: Scope, missing: _Batch, now: datetime) -> None:
-    times = [turn.occurred_at for _, turn in missing]
     first = await unit.sessions.take_places(
-        scope, count=len(missing), first_at=min(times), last_at=max(times)
+        scope,
+        count=len(missing),
+        first_at=min(turn.occurred_at for _, turn in missing),
+        now=now,
     )
     await unit.turns.add(scope, missing, first_seq=first, now=now)
 

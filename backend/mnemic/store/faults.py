@@ -36,6 +36,7 @@ _BY_STATE: dict[str, tuple[type[MnemicError], str]] = {
     "3D000": (ConfigurationError, "The database does not exist; run `mnemic db init`."),
     "28P01": (ConfigurationError, "The password in MEM_DATABASE_URL is wrong."),
     "28000": (ConfigurationError, "The role in MEM_DATABASE_URL may not log in."),
+    "55000": (StoreUnavailable, "The database takes no connections now."),
     "57014": (StoreUnavailable, "The statement took longer than database.statement_timeout_ms."),
     "55P03": (StoreUnavailable, "A lock was not free within database.lock_timeout_ms."),
     "25006": (StoreUnavailable, "The database is read-only now."),

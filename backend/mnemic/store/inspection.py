@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mnemic.store.catalogue import violations
+from mnemic.store.revisions import Revision, revision_of
 from mnemic.store.roles import SERVER_VERSION_MIN, VECTOR_VERSION_MIN
-from mnemic.store.upgrade import Revision, revision_of
 
 __all__ = [
     "SERVER_VERSION_MIN",
@@ -158,6 +157,9 @@ class Shortcoming:
 
 async def inspect(connection: Any) -> Inspection:
     """All facts. Raises `SchemaMismatch` if the database is newer than this release, or foreign."""
+    # The rules read the schema's tables, and a service that starts does not ask for them.
+    from mnemic.store.catalogue import violations  # noqa: PLC0415 - see above
+
     return Inspection(
         server=await server_facts(connection),
         role=await role_facts(connection),

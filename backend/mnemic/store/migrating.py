@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache, partial
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 import asyncpg
 import sqlalchemy as sa
 from alembic.runtime.environment import IncludeNameFn, NameFilterParentNames, NameFilterType
-from alembic.script import ScriptDirectory
 from pydantic import SecretStr
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
@@ -26,7 +25,6 @@ __all__ = [
     "OWNER_SETTING",
     "connection_for",
     "is_ours",
-    "refuse_unknown",
     "required",
     "without_force",
 ]
@@ -185,30 +183,6 @@ async def _become_owner(connection: asyncpg.Connection, role: str) -> None:
             f"{OWNER_SETTING} logs in as {role}; it must log in as {OWNER_ROLE}"
         )
     await connection.execute(f"SET ROLE {OWNER_ROLE}")
-
-
-def refuse_unknown(heads: Iterable[str], script: ScriptDirectory) -> None:
-    """Raises `SchemaMismatch` if the database stands at a revision that this release lacks."""
-    known = {revision.revision for revision in script.walk_revisions()}
-    stands = sorted(heads)
-    if len(stands) > 1:
-        raise SchemaMismatch(
-            f"the database is at {len(stands)} revisions at once ({', '.join(stands)}); "
-            "restore it from a backup"
-        )
-    unknown = [head for head in stands if head not in known]
-    if not unknown:
-        return
-    newest = max(known)
-    if all(len(head) == len(newest) and head.isdigit() and head > newest for head in unknown):
-        raise SchemaMismatch(
-            f"the database is at revision {unknown[0]}, newer than this release's {newest}; "
-            "upgrade mnemic"
-        )
-    raise SchemaMismatch(
-        f"the database is at revision {unknown[0]}, which is none of mnemic's; "
-        "choose another database"
-    )
 
 
 def is_ours(connection: sa.Connection | None) -> IncludeNameFn:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mnemic.errors import ConfigurationError, SchemaMismatch
 from mnemic.store.inspection import Shortcoming, role_facts, server_facts, shortcomings
+from mnemic.store.revisions import revision_of
 from mnemic.store.unit import Database
-from mnemic.store.upgrade import revision_of
 
 __all__ = ["refuse_unfit"]
 

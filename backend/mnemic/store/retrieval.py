@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CandidateQuery", "RetrievalStore"]
 
-# The planner must see that the arms give few rows (limits, and an array of known length instead of
-# a series), else it reads the whole scope to join thirty hits.
+# The planner must not guess how many rows the arms give: it would read a whole scope to join thirty
+# hits, and on tables that were never analysed compare everything with everything. So each hit and
+# each neighbour is looked up by its key (LATERAL … OFFSET 0 is not flattened into a join).
 # `+ 0` keeps the planner from an approximate index: exact is the default, and routes are explicit.
 _NEAR = """
     SELECT v.memory_id AS id, row_number() OVER (ORDER BY v.distance, v.memory_id) AS place
@@ -39,9 +40,7 @@ _SCOPES = "CAST(:scopes AS uuid[])"
 
 _TURN_COLUMNS = """
     t.id, t.session_id, t.seq, t.actor, t.role, t.stems, t.stem_count, t.word_count, t.occurred_at,
-    t.ends_with_question, t.first_person, t.has_name, t.has_time_expr,
-    -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine,
-    CAST(n.place AS int) AS near_place, CAST(w.place AS int) AS words_place
+    t.ends_with_question, t.first_person, t.has_name, t.has_time_expr
 """
 
 
@@ -62,15 +61,21 @@ def _turns(*, with_actor: bool) -> Statement:
         hit AS (SELECT id FROM near UNION SELECT id FROM words {actor_hits}),
         place AS (
           SELECT DISTINCT h.session_id, h.seq + d AS seq
-            FROM hit JOIN mnemic.turns h ON {{owned:h}} AND h.id = hit.id
+            FROM hit
+           CROSS JOIN LATERAL (SELECT h.session_id, h.seq FROM mnemic.turns h
+                                WHERE {{owned:h}} AND h.id = hit.id OFFSET 0) h
            CROSS JOIN unnest(CAST(:around AS int[])) AS d
         )
-        SELECT {_TURN_COLUMNS}
+        SELECT t.*, v.cosine, CAST(n.place AS int) AS near_place,
+               CAST(w.place AS int) AS words_place
           FROM place
-          JOIN mnemic.turns t ON {{owned:t}} AND t.session_id = place.session_id
-                             AND t.seq = place.seq AND t.archived_at IS NULL
-          LEFT JOIN mnemic.turn_vectors v ON {{tenant:v}} AND v.model_id = :model
-                                         AND v.memory_id = t.id
+         CROSS JOIN LATERAL (SELECT {_TURN_COLUMNS} FROM mnemic.turns t
+                              WHERE {{owned:t}} AND t.session_id = place.session_id
+                                AND t.seq = place.seq AND t.archived_at IS NULL OFFSET 0) t
+          LEFT JOIN LATERAL (SELECT -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine
+                               FROM mnemic.turn_vectors v
+                              WHERE {{tenant:v}} AND v.model_id = :model AND v.memory_id = t.id
+                             OFFSET 0) v ON true
           LEFT JOIN near n ON n.id = t.id
           LEFT JOIN words w ON w.id = t.id
     """)
@@ -82,17 +87,19 @@ def _others() -> Statement:
     def of(noun: str, columns: str, live: str) -> str:
         return f"""
             SELECT '{noun}' AS kind, m.id, m.stems, m.stem_count, m.word_count, {columns},
-                   -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine,
-                   CAST(h.near_place AS int) AS near_place,
+                   v.cosine, CAST(h.near_place AS int) AS near_place,
                    CAST(h.words_place AS int) AS words_place
               FROM (SELECT coalesce(n.id, w.id) AS id, n.place AS near_place,
                            w.place AS words_place
                       FROM ({_NEAR.format(noun=noun, narrow="")}) n
                       FULL JOIN ({_WORDS.format(function=f"lexical_{noun}s", scopes=_SCOPES)}) w
                         ON w.id = n.id) h
-              JOIN mnemic.{noun}s m ON {{owned:m}} AND m.id = h.id AND {live}
-              LEFT JOIN mnemic.{noun}_vectors v ON {{tenant:v}} AND v.model_id = :model
-                                               AND v.memory_id = m.id
+             CROSS JOIN LATERAL (SELECT m.* FROM mnemic.{noun}s m
+                                  WHERE {{owned:m}} AND m.id = h.id AND {live} OFFSET 0) m
+              LEFT JOIN LATERAL (SELECT -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine
+                                   FROM mnemic.{noun}_vectors v
+                                  WHERE {{tenant:v}} AND v.model_id = :model
+                                    AND v.memory_id = m.id OFFSET 0) v ON true
              WHERE '{noun}' = ANY(CAST(:kinds AS text[]))
         """
 

@@ -23,7 +23,7 @@ _COLUMNS = """s.id, s.scope_id, s.name, s.state, s.started_at, s.last_active_at,
 START = Statement("""
     INSERT INTO mnemic.sessions (tenant_id, id, scope_id, name, started_at, last_active_at,
                                  recorded_at)
-    VALUES (:tenant, :id, :id, :name, :at, :at, :now)
+    VALUES (:tenant, :id, :id, :name, :at, :now, :now)
     ON CONFLICT (tenant_id, id) DO NOTHING
 """)
 
@@ -37,7 +37,7 @@ TAKE_PLACES = Statement("""
     UPDATE mnemic.sessions s
        SET turn_count = s.turn_count + :count,
            started_at = least(s.started_at, :first_at),
-           last_active_at = greatest(s.last_active_at, :last_at)
+           last_active_at = greatest(s.last_active_at, :now)
      WHERE {tenant:s} AND s.id = :id
     RETURNING s.turn_count - :count AS first_seq
 """)
@@ -94,11 +94,14 @@ class SessionStore:
         return _found(await self._unit.fetch_one(LOCK, id=scope.id), scope)
 
     async def take_places(
-        self, scope: Scope, *, count: int, first_at: datetime, last_at: datetime
+        self, scope: Scope, *, count: int, first_at: datetime, now: datetime
     ) -> int:
-        """`count` positions for turns, gapless; the first of them."""
+        """`count` positions for turns, gapless; the first of them.
+
+        The session was active now, however long ago its turns were said.
+        """
         row = await self._unit.fetch_one(
-            TAKE_PLACES, id=scope.id, count=count, first_at=first_at, last_at=last_at
+            TAKE_PLACES, id=scope.id, count=count, first_at=first_at, now=now
         )
         if row is None:
             raise NotFound("No such session.", id=scope.id)

@@ -13,8 +13,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
@@ -29,11 +27,12 @@ from pydantic import SecretStr
 from sqlalchemy.exc import DBAPIError
 
 from mnemic.errors import InvalidInput, MnemicError, SchemaMismatch, StoreUnavailable
-from mnemic.schema import SCHEMA, metadata
+from mnemic.schema import metadata
 from mnemic.store.catalogue import violations
 from mnemic.store.connecting import connected
 from mnemic.store.faults import translated
-from mnemic.store.migrating import OWNER_SETTING, refuse_unknown, required
+from mnemic.store.migrating import OWNER_SETTING, required
+from mnemic.store.revisions import Revision, migrations_folder, revision_of
 
 __all__ = ["Check", "Revision", "Step", "check", "current", "downgrade", "sql", "upgrade"]
 
@@ -50,20 +49,6 @@ class Step:
     total: int
     revision: str
     title: str
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """Where a database stands: `current` is nothing before the first upgrade."""
-
-    current: str | None
-    head: str
-    pending: tuple[str, ...]
-
-    @property
-    def is_head(self) -> bool:
-        """Whether this release can serve it as it is."""
-        return self.current == self.head
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,27 +193,6 @@ async def _walls(url: str | SecretStr) -> tuple[list[str], Revision]:
         return await violations(connection), await revision_of(connection)
 
 
-async def revision_of(connection: Any) -> Revision:
-    """Where the connection's database stands.
-
-    Raises `SchemaMismatch` if it is newer than this release, somebody else's, or only half there,
-    so that the role may not even ask.
-    """
-    script = _script()
-    table = f"{SCHEMA}.alembic_version"
-    try:
-        # Asked first, since a missing table would end the caller's transaction.
-        exists = await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", table)
-        rows = await connection.fetch(f"SELECT version_num FROM {table}") if exists else []
-    except asyncpg.InsufficientPrivilegeError as fault:
-        raise SchemaMismatch from fault
-    heads = [row["version_num"] for row in rows]
-    refuse_unknown(heads, script)
-    ordered = _ordered(script)
-    stands = ordered.index(heads[0]) + 1 if heads else 0
-    return Revision(heads[0] if heads else None, ordered[-1], tuple(ordered[stands:]))
-
-
 def _script() -> ScriptDirectory:
     return ScriptDirectory.from_config(_config(None))
 
@@ -257,17 +221,10 @@ def _config(
     url: str | SecretStr | None, *, reads_only: bool = False, output: io.StringIO | None = None
 ) -> Config:
     config = Config(output_buffer=output)
-    config.set_main_option("script_location", str(_migrations()).replace("%", "%%"))
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes.update(url=url, reads_only=reads_only)
     return config
-
-
-def _migrations() -> Path:
-    """The folder of the migrations: inside the installed package, else beside `backend/`."""
-    package = Path(str(files("mnemic")))
-    packed = package / "migrations"
-    return packed if packed.is_dir() else package.parents[1] / "migrations"
 
 
 def _in_thread(work: Callable[[], T]) -> T:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from mnemic.settings import MemorySettings
-    from mnemic.store.upgrade import Check, Revision, Step
+    from mnemic.store.revisions import Revision
+    from mnemic.store.upgrade import Check, Step
     from mnemic.wiring import Servers
 
 __all__ = ["db", "prepare"]

@@ -58,6 +58,7 @@ def contract_settings(**given: Any) -> WorkingSettings:
         "scratchpad_entries_max": NOTES_MAX,
         "checkpoints_max": CHECKPOINTS_MAX,
         "on_outage": "refuse",
+        "timeout_seconds": 5,  # a busy machine is no outage
     }
     return WorkingSettings(**{**values, **given})
 
