@@ -25,13 +25,9 @@ from proof.world import START, Answer, Call, World
 __all__ = ["Leak", "Play"]
 
 IDLE_AFTER = timedelta(minutes=30)
+STARTING_VERBS = frozenset({"sessions.start", "lifecycle.spawn"})
 MOVING_VERBS = frozenset(
-    f"{handle}.{verb}"
-    for handle, verbs in (
-        ("sessions", ("start", "pause", "resume")),
-        ("lifecycle", ("spawn", "pause", "resume")),
-    )
-    for verb in verbs
+    {"sessions.pause", "sessions.resume", "lifecycle.pause", "lifecycle.resume"}
 )
 ENDING_VERBS = frozenset({"sessions.end", "lifecycle.terminate"})
 _KINDS: dict[type, str] = {Turn: "turn", Episode: "episode", Fact: "fact", Procedure: "procedure"}
@@ -123,16 +119,19 @@ class Play:
 
     def _settle_session(self, answer: Answer, scope: Scope) -> None:
         verb = answer.call.verb
-        has_more = verb == "sessions.append" and any(one.created for one in answer.value)
-        if verb in MOVING_VERBS or has_more:
+        # Starting a session that is open changes nothing, so it does not count as activity either.
+        is_new = verb in STARTING_VERBS and scope not in self.oracle.open_sessions
+        if verb in MOVING_VERBS or is_new:
             self.oracle.active(scope, answer.call.at)
+        elif verb == "sessions.append" and any(one.created for one in answer.value):
+            self.oracle.active(scope, answer.call.values["turns"][0].occurred_at)
         elif verb in ENDING_VERBS:
             self.oracle.end(scope)
 
     def _settle_ingest(self, report: IngestReport, call: Call) -> None:
         for session in report.sessions:
             if session.turns_added:
-                self.oracle.active(session.scope, call.at)
+                self.oracle.active(session.scope, call.values["entries"][0].turn.occurred_at)
             self.oracle.meet(session.scope)
             if session.episode_id is not None:
                 self.oracle.end(session.scope)
