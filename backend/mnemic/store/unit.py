@@ -230,8 +230,8 @@ class Database:
         connection = await self._acquire(pool)
         owner = tenant or _NO_TENANT
         try:
-            await self._begin(connection, owner, read_only=read_only)
             try:
+                await self._begin(connection, owner, read_only=read_only)
                 yield Unit(connection, owner)
             except BaseException:
                 await _roll_back(connection)
@@ -243,7 +243,7 @@ class Database:
                 raise
             raise error from fault
         finally:
-            await asyncio.shield(pool.release(connection))
+            await _release(pool, connection)
 
     async def transact(
         self,
@@ -301,11 +301,20 @@ def _failed(opening: asyncio.Future[asyncpg.Pool]) -> bool:
     return opening.done() and (opening.cancelled() or opening.exception() is not None)
 
 
+async def _release(pool: asyncpg.Pool, connection: Any) -> None:
+    """The connection is the pool's again; one that was lost has left it already."""
+    with suppress(*LOST):
+        await asyncio.shield(pool.release(connection))
+
+
 async def _commit(connection: Any) -> None:
     try:
         status = await connection.execute("COMMIT")
     except (*LOST, asyncpg.PostgresConnectionError) as lost:
         raise OutcomeUnknown from lost
+    except BaseException:
+        await _roll_back(connection)  # cancelled: nothing of it may stay open
+        raise
     if status != "COMMIT":
         raise StoreUnavailable("The transaction was rolled back by the server.", status=status)
 
