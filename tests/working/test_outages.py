@@ -344,7 +344,7 @@ async def test_refusing_refuses_at_once(
 async def test_a_valkey_that_hangs_costs_one_deadline_and_not_one_a_call(
     opened: Callable[..., Any], proxy: Proxy, scope: Scope
 ) -> None:
-    settings = contract_settings(timeout_seconds=0.2, retry_after_seconds=5)
+    settings = contract_settings(timeout_seconds=1, retry_after_seconds=60)
     async with opened(settings, url=proxy.url) as places:
         memory = WorkingMemory(places, scope)
         await memory.set("k", 1)
@@ -358,7 +358,7 @@ async def test_a_valkey_that_hangs_costs_one_deadline_and_not_one_a_call(
                 await memory.get("k")
         took = time.monotonic() - began
 
-        assert took < 0.5
+        assert 1 <= took < 3
 
 
 async def test_a_refused_write_whose_fate_is_not_known_says_so(
@@ -413,6 +413,42 @@ async def test_a_durable_value_outranks_what_valkey_still_has_of_before(
     assert await memory.delete("k") is True
     assert await other.get("k") is None
     assert await other.get_all() == {}
+
+
+async def test_a_later_plain_value_outranks_a_durable_one_that_did_not_know_of_it(
+    memory: WorkingMemory, other: WorkingMemory, proxy: Proxy, clock: TickingClock
+) -> None:
+    await proxy.cut()
+    await memory.set("k", "durable", durable=True)
+    clock.advance(timedelta(seconds=1))
+    await other.set("k", "plain", durable=False)
+    await memory.set("l", "durable", durable=True)
+    await proxy.open()
+    await reached(memory)
+
+    assert await other.get("k") == "plain"
+    assert await memory.get_all() == {"k": "plain", "l": "durable"}
+
+
+async def test_a_plain_value_written_while_a_durable_one_is_on_its_way_is_not_undone(
+    memory: WorkingMemory, other: WorkingMemory, clock: TickingClock
+) -> None:
+    postgres = memory._places.place.postgres
+    keep = postgres.put_beside
+
+    async def overtaken(*given: Any) -> Any:
+        kept = await keep(*given)
+        clock.advance(timedelta(seconds=1))
+        await other.set("k", "plain")
+        return kept
+
+    postgres.put_beside = overtaken
+    await memory.set("k", "durable", durable=True)
+    status = await memory.status()
+
+    assert [(one.key, one.kept) for one in status.recent_conflicts] == [("k", "theirs")]
+    assert await memory.get("k") == "plain"
+    assert await other.get_all() == {"k": "plain"}
 
 
 async def test_a_durable_value_survives_a_valkey_that_lost_everything(

@@ -294,7 +294,7 @@ async def test_more_callers_than_connections_all_get_their_turn(
 async def test_no_free_connection_is_said_to_be_that(
     opened: Callable[..., Any], scope: Scope, proxy: Proxy
 ) -> None:
-    settings = contract_settings(connections_max=1, timeout_seconds=0.1)
+    settings = contract_settings(connections_max=1, timeout_seconds=1)
     async with opened(settings, url=proxy.url) as places:
         memory = WorkingMemory(places, scope)
         await memory.get("k")

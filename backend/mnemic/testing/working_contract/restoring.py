@@ -6,6 +6,7 @@ import asyncio
 
 from mnemic.errors import NotFound
 from mnemic.model.working import TaskState
+from mnemic.testing.builders import a_scope
 from mnemic.testing.working_contract.subject import (
     CHECKPOINTS_MAX,
     KEYS_MAX,
@@ -95,7 +96,10 @@ async def a_restore_does_not_revive_what_was_told_to_expire(subject: WorkingSubj
 
 async def checkpoints_belong_to_their_scope(subject: WorkingSubject) -> None:
     """Another scope's is not found, as one that never was; only the newest are kept."""
-    memory, other = subject.memory(), subject.memory()
+    tenant = a_scope()
+    memory, other, stranger = (
+        subject.memory(scope) for scope in (tenant.session("1"), tenant.session("2"), a_scope())
+    )
     await memory.set("k", 1)
     saved = []
     for _ in range(CHECKPOINTS_MAX + 1):
@@ -104,6 +108,7 @@ async def checkpoints_belong_to_their_scope(subject: WorkingSubject) -> None:
     await other.set("k", 2)
     for unknown in (saved[-1], "00000000-0000-0000-0000-000000000000", "nonsense", "", "*"):
         await refused(NotFound, other.restore_checkpoint(unknown))
+        await refused(NotFound, stranger.restore_checkpoint(unknown))
     equal(await other.get("k"), 2)
     await refused(NotFound, memory.restore_checkpoint(saved[0]))
     equal([str(one.id) for one in await memory.checkpoints()], saved[:0:-1])

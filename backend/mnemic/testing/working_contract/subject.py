@@ -59,6 +59,7 @@ def contract_settings(**given: Any) -> WorkingSettings:
         "checkpoints_max": CHECKPOINTS_MAX,
         "on_outage": "refuse",
         "timeout_seconds": 5,  # a busy machine is no outage
+        "connect_timeout_seconds": 5,
     }
     return WorkingSettings(**{**values, **given})
 
