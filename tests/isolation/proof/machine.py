@@ -183,7 +183,7 @@ class IsolationMachine(RuleBasedStateMachine):
     def _probe_checkpoint(self, choices: Choices) -> None:
         oracle = self.play.oracle
         scope = pick(choices, HOMES)
-        foreign = [one for one, place in oracle.checkpoints.items() if place != scope]
+        foreign = [one for one in oracle.checkpoints if not oracle.may_see(scope, one)]
         if not foreign:
             return
         self.stage.tally.probes += 1
