@@ -110,3 +110,45 @@ def test_adding_text_never_costs_less() -> None:
 
     assert counts == sorted(counts)
     assert counts[0] == 0
+
+
+class Counting:
+    """The estimate, and how many characters it was asked to read."""
+
+    def __init__(self, surcharge: int = 0) -> None:
+        self.read = 0
+        self._surcharge = surcharge
+
+    def count(self, text: str) -> int:
+        self.read += len(text)
+        return COUNTER.count(text) + self._surcharge * (text.count("\n- ") > 1)
+
+
+def test_many_items_are_not_counted_again_for_each_of_them() -> None:
+    items = tuple(f"short fact number {number} about something" for number in range(1_000))
+    counter = Counting()
+
+    made = fill([Section("Facts", items)], budget=10**6, counter=counter)
+
+    assert made.sections == (Section("Facts", items),)
+    assert counter.read < 4 * len(made.text)
+
+
+@given(items=st.lists(ANY_TEXT, max_size=30), budget=st.integers(1, 400))
+def test_no_item_is_left_out_that_would_have_fitted(items: list[str], budget: int) -> None:
+    made = fill([Section("Facts", tuple(items))], budget=budget, counter=COUNTER)
+
+    kept: list[str] = []
+    for item in items:
+        if COUNTER.count(render([Section("Facts", (*kept, item))])) <= budget:
+            kept.append(item)
+    assert tuple(kept) == (made.sections[0].items if made.sections else ())
+
+
+def test_the_budget_holds_for_a_counter_whose_whole_costs_more_than_its_parts() -> None:
+    items = ("one", "two", "three")
+
+    made = fill([Section("Facts", items)], budget=60, counter=Counting(surcharge=50))
+
+    assert made.tokens <= 60
+    assert made.sections == (Section("Facts", ("one",)),)

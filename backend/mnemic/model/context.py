@@ -85,29 +85,46 @@ def fill(
 ) -> Context:
     """As many items as fit, in their order; one that does not fit is skipped and named.
 
-    The budget holds for the rendered text, headings and closing line included.
+    The budget holds for the rendered text, headings and closing line included. A text is counted
+    whole only when its parts together might be too much, for it costs no more than they do.
     """
     wanted = list(sections)
     kept: list[list[str]] = [[] for _ in wanted]
     omitted: list[Omission] = []
-    text = ""
+    used = counter.count(render([Section("", ("",))]))
+    used += sum(counter.count(f"\n\n### {section.title}") for section in wanted)
     for place, section in enumerate(wanted):
         for item in section.items:
+            cost = counter.count(f"\n- {_quoted(item)}")
             kept[place].append(item)
-            attempt = render(_sections(wanted, kept))
-            if counter.count(attempt) <= budget:
-                text = attempt
+            after = used + cost
+            if cost <= budget < after:
+                after = counter.count(render(_sections(wanted, kept)))
+            if after <= budget:
+                used = after
             else:
                 kept[place].pop()
                 omitted.append(Omission(section.title, item, "over the budget"))
+    text, tokens = _counted(wanted, kept, counter)
+    while tokens > budget:  # a counter for which a whole costs more than its parts
+        place = max(at for at, items in enumerate(kept) if items)
+        omitted.append(Omission(wanted[place].title, kept[place].pop(), "over the budget"))
+        text, tokens = _counted(wanted, kept, counter)
     return Context(
         text=text,
-        tokens=counter.count(text),
+        tokens=tokens,
         budget=budget,
         sections=tuple(section for section in _sections(wanted, kept) if section.items),
         omitted=tuple(omitted),
         degraded=degraded,
     )
+
+
+def _counted(
+    wanted: Sequence[Section], kept: Sequence[Sequence[str]], counter: TokenCounter
+) -> tuple[str, int]:
+    text = render(_sections(wanted, kept))
+    return text, counter.count(text)
 
 
 def _sections(wanted: Sequence[Section], kept: Sequence[Sequence[str]]) -> list[Section]:
