@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from array import array
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import asyncpg
@@ -10,7 +11,7 @@ from mnemic import EmbedderUnavailable, Forbidden, InvalidInput, MemoryManager, 
 from mnemic.model.embedding import Vector
 from mnemic.settings import MemorySettings
 from mnemic.store.statistics import PENDING_MAX
-from mnemic.testing import TickingClock, a_conversation, a_turn
+from mnemic.testing import TickingClock, a_conversation, a_fact, a_turn
 from mnemic.wiring import Wiring
 
 TALK = [
@@ -355,3 +356,23 @@ async def test_a_grant_lets_a_narrow_scope_forget_above(
     forgotten = await memory.forget([wide.id], scope=agent)
 
     assert forgotten.total == 1
+
+
+async def test_history_does_not_stand_in_the_way_of_what_is_true(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    pet = a_fact(predicate="keeps", object="Miso", content="User keeps a small tabby kitten, Miso")
+    kept = await memory.store_fact(pet, scope=scope)
+    for number in range(40):
+        home = f"house {number} beside a feline animal companion"
+        await memory.store_fact(a_fact(predicate="lives_in", object=home), scope=scope)
+    old = a_fact(predicate="lives_in", object="a cat", valid_from=datetime(1999, 1, 1, tzinfo=UTC))
+    await memory.store_fact(old, scope=scope)
+
+    found = await memory.recall("feline animal companion", scope=scope, floor=0.0)
+    await memory.maintenance.embed_missing()
+
+    vectors = "SELECT count(*) FROM mnemic.fact_vectors WHERE scope_id = $1"
+    assert kept.id in {hit.id for hit in found.hits}
+    assert all(hit.near_place for hit in found.hits)
+    assert await seen.fetchval(vectors, scope.id) == 2

@@ -23,6 +23,7 @@ EXCEPTIONS = {
     "SessionStore.idle": "the whole tenant",
     "StatisticsStore.absorb": "the whole tenant",
     "StatisticsStore.uncount_procedure": "holds the row",
+    "VectorStore.drop": "the rows are held",
     "VectorStore.missing": "the whole tenant",
     "VectorStore.put": "the memory's own row decides",
 }

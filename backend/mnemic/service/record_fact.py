@@ -22,7 +22,7 @@ from mnemic.service.memory_input import Memory
 from mnemic.service.parsing import checked_metadata, checked_tags
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, committed, land_once, request_digest
-from mnemic.store.fact_ledger import Evidence
+from mnemic.store.fact_ledger import Evidence, FactLanding
 from mnemic.store.unit import Unit
 
 __all__ = ["facts_request", "record_facts"]
@@ -56,7 +56,7 @@ async def record_facts(
         landings = await unit.ledger.put_all(scope, facts, sources, now=now, lift=memory.lift)
         if vectors:
             pairs = zip(landings, vectors, strict=True)
-            ready = [(landing.id, vector) for landing, vector in pairs if landing.created]
+            ready = [(landing.id, vector) for landing, vector in pairs if _searched(landing)]
         if ready and model:
             await unit.vectors.put("fact", ready, model=model.id)
         first = landings[0]
@@ -76,6 +76,10 @@ async def record_facts(
         key=memory.key,
     )
     return await land_once(tools, write, land, scope=scope)
+
+
+def _searched(landing: FactLanding) -> bool:
+    return landing.created and landing.live
 
 
 def facts_request(drafts: Sequence[FactCreate], memory: Memory, *, stated: bool = True) -> bytes:

@@ -112,8 +112,8 @@ ADD_HISTORY = Statement("""
                               object, object_key, content, category, single_valued, confidence,
                               reinforcement_count, first_learned, last_reinforced, valid_from,
                               valid_to, metadata, tags, trust, source, recorded_at, updated_at,
-                              stems, stem_count, word_count, tsv, status, status_reason, retired_at,
-                              superseded_by)
+                              stems, stem_count, word_count, tsv, needs_vector, status,
+                              status_reason, retired_at, superseded_by)
     VALUES (:tenant, :id, :scope, :project, :subject, :subject_key, :predicate, :object,
             :object_key, :content, :category, true, :confidence, :reinforcement_count,
             :first_learned, :last_reinforced,
@@ -121,7 +121,7 @@ ADD_HISTORY = Statement("""
             greatest(CAST(:valid_from AS timestamptz),
                      coalesce(CAST(:valid_to AS timestamptz), CAST(:until AS timestamptz))),
             :metadata, :tags, :trust, :source, :now, :now, :stems, :stem_count, :word_count,
-            CAST(CAST(:tsv AS text) AS tsvector), 'superseded',
+            CAST(CAST(:tsv AS text) AS tsvector), false, 'superseded',
             'a newer value of a single-valued predicate', :now, :superseded_by)
 """)
 
@@ -168,6 +168,7 @@ class FactLanding:
     created: bool
     version: int
     superseded: tuple[UUID, ...] = ()
+    live: bool = True
 
 
 class FactLedger:
@@ -209,6 +210,7 @@ class FactLedger:
         await self._add_evidence(fact.id, evidence, now)
         if closed:
             await self._unit.execute(LINK_CLOSED, id=fact.id, closed=list(closed))
+            await self._unit.vectors.drop("fact", closed)
         return FactLanding(id=fact.id, created=True, version=1, superseded=closed)
 
     async def put_all(
@@ -278,7 +280,7 @@ class FactLedger:
             until=newer["since"],
         )
         await self._add_evidence(fact.id, evidence, now)
-        return FactLanding(id=fact.id, created=True, version=1)
+        return FactLanding(id=fact.id, created=True, version=1, live=False)
 
     async def _reinforce(
         self, keys: dict[str, Any], evidence: Sequence[Evidence], now: datetime

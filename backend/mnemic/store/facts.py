@@ -115,6 +115,7 @@ class FactStore:
             superseded_by=superseded_by,
             now=now,
         )
+        await self._unit.vectors.drop("fact", [identity] if landed else [])
         return landed == 1
 
 

@@ -50,6 +50,14 @@ DONE = {
     for noun in KINDS
 }
 
+DROP = {
+    noun: Statement(f"""
+        DELETE FROM mnemic.{noun}_vectors v
+         WHERE {{tenant:v}} AND v.memory_id = ANY(CAST(:ids AS uuid[]))
+    """)
+    for noun in KINDS
+}
+
 MISSING = {
     noun: Statement(f"""
         SELECT m.* FROM mnemic.{noun}s m
@@ -94,6 +102,14 @@ class VectorStore:
             [{"id": one, "model": model, "embedding": vector} for one, vector in vectors],
         )
         await self._unit.execute(DONE[kind], ids=[one for one, _ in vectors])
+
+    async def drop(self, kind: str, ids: Sequence[UUID]) -> None:
+        """Memories that are history have no vector: theirs would be near instead of living ones.
+
+        One of the store methods without a scope: the caller holds the rows.
+        """
+        await self._unit.execute(DROP[kind], ids=list(ids))
+        await self._unit.execute(DONE[kind], ids=list(ids))
 
     async def missing(self, *, limit: int, skip: Collection[UUID] = ()) -> list[PendingText]:
         """Memories of the tenant without a vector, oldest first within a kind; none of `skip`.
