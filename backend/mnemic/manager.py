@@ -16,7 +16,7 @@ from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
 from mnemic.service.context import context
 from mnemic.service.forget import Forgotten, forget
-from mnemic.service.memory_input import MemoryOptions, parse_memory
+from mnemic.service.memory_input import MemoryOptions, parse_fact, parse_memory
 from mnemic.service.recall import parse_query, recall
 from mnemic.service.record_fact import record_facts
 from mnemic.service.remember import remember
@@ -130,9 +130,7 @@ class MemoryManager:
 
         A new value of a single-valued predicate closes the old one. Keywords as for `remember`.
         """
-        content = fact.content or f"{fact.subject} {fact.predicate} {fact.object}"
-        own: MemoryOptions = {"trust": fact.trust, "source": fact.source, **options}
-        memory = parse_memory(self._tools, content, "semantic", **own)
+        memory = parse_fact(self._tools, fact, **options)
         return await record_facts(self._tools, [fact], memory, scope=scope)
 
     async def recall(

@@ -172,7 +172,6 @@ class RecallSettings(_Section):
     candidates_max: int = Field(default=30, ge=5, le=500, description="top-k of each arm")
     neighbours: int = Field(default=2, ge=0, le=5, description="turns around each candidate")
     lexical_candidates_max: int = Field(default=2_000, ge=10, le=1_000_000)
-    exact_scan_rows_max: int = Field(default=20_000, ge=100, le=10_000_000)
     score_floor: float = Field(default=0.43, ge=0, le=10)
     low_confidence_below: float = Field(default=0.2, ge=0, le=1)
 
@@ -251,7 +250,6 @@ class MaintenanceSettings(_Section):
     embed_missing_every_seconds: float = Field(default=60, ge=1, le=86_400)
     tenants_max: int = Field(default=100, ge=1, le=10_000, description="tenants a run")
     batch_max: int = Field(default=256, ge=1, le=10_000, description="rows a transaction")
-    lease: timedelta = Field(default=timedelta(minutes=5), gt=timedelta(0))
     task_time_limit_seconds: int = Field(default=600, ge=10, le=86_400)
 
 

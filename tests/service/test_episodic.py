@@ -230,3 +230,14 @@ async def test_what_cannot_be_held_is_named(
         await memory.at(scope).episodic.record_episode(an_episode(**given))
 
     assert refused.value.field == field
+
+
+async def test_one_key_changes_an_importance_once(memory: MemoryManager, scope: Scope) -> None:
+    here = memory.at(scope).episodic
+    kept = await here.record_episode(an_episode())
+
+    await here.update_importance(kept.id, 0.9, idempotency_key="k")
+    await here.update_importance(kept.id, 0.2)
+    await here.update_importance(kept.id, 0.9, idempotency_key="k")
+
+    assert (await here.get_recent())[0].importance_score == 0.2

@@ -5,7 +5,15 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from mnemic import Conflict, Durability, InvalidInput, MemoryManager, Scope, SessionState
+from mnemic import (
+    Conflict,
+    Durability,
+    InvalidInput,
+    MemoryManager,
+    NotFound,
+    Scope,
+    SessionState,
+)
 from mnemic.model.working import TaskState
 from mnemic.testing import TickingClock, a_conversation
 
@@ -119,3 +127,33 @@ async def test_a_working_memory_is_remembered_under_a_key(
     assert (named.kind, named.key, named.durability) == ("working", "answer", Durability.VALKEY)
     with pytest.raises(InvalidInput, match="key: is for working memory alone"):
         await memory.remember("A fact.", scope=session, key="answer")
+
+
+async def test_a_working_memory_is_kept_once_for_each_key(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    session = scope.session("s")
+    here = memory.at(session).working
+
+    first = await memory.remember(
+        "42", scope=session, memory_type="working", idempotency_key="once"
+    )
+    await here.clear()
+    again = await memory.remember(
+        "42", scope=session, memory_type="working", idempotency_key="once"
+    )
+
+    assert again == first
+    assert await here.get_all() == {}
+    with pytest.raises(Conflict):
+        await memory.remember("43", scope=session, memory_type="working", idempotency_key="once")
+    assert await here.get_all() == {}
+
+
+async def test_what_cannot_rest_leaves_no_checkpoint(memory: MemoryManager, scope: Scope) -> None:
+    session = scope.session("never started")
+
+    with pytest.raises(NotFound):
+        await memory.lifecycle.pause(scope=session)
+
+    assert await memory.at(session).working.checkpoints() == []

@@ -72,6 +72,7 @@ async def test_writing_is_taken_and_said_not_to_be_kept(
         ]
 
     assert len(receipts) == 4
+    assert [receipt.kind for receipt in receipts] == ["fact", "fact", "turn", "turn"]
     assert {receipt.durability for receipt in receipts} == {Durability.NONE}
     assert not any(receipt.created for receipt in receipts)
 

@@ -196,3 +196,22 @@ def test_more_successes_are_never_less_reliable() -> None:
     assert bounds == sorted(bounds)
     assert reliability(4, 0) == reliability(0, 4) == UNTRIED
     assert reliability(10**6, 0) < 1
+
+
+async def test_what_is_told_anew_of_a_procedure_is_what_is_kept(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    here = memory.at(scope).procedural
+    first = await here.record_procedure(a_procedure("Deploy it", tags=("old",)))
+
+    again = await here.record_procedure(
+        a_procedure("DEPLOY it", tags=("new",), metadata={"owner": "rota"}, source="handbook")
+    )
+
+    assert (again.id, again.version) == (first.id, 1)
+    assert (again.name, again.tags, again.metadata, again.source) == (
+        "DEPLOY it",
+        ("new",),
+        {"owner": "rota"},
+        "handbook",
+    )

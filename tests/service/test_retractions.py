@@ -6,6 +6,7 @@ import asyncpg
 import pytest
 
 from mnemic import MemoryManager, Retracted, Scope, Step
+from mnemic.store.tombstones import fact_mark
 from mnemic.testing import a_conversation, a_fact
 
 TALK = ["The vault code is heliotrope.", "Understood."]
@@ -66,6 +67,22 @@ async def test_lifting_takes_it_back_for_good(
     assert lifted.created
     assert again.id == lifted.id
     assert await _live(seen, scope) == ["PostgreSQL"]
+    witnessed = await seen.fetch(
+        "SELECT subject_kind, content_digest FROM mnemic.audit_log"
+        " WHERE tenant_id = $1 AND action = 'tombstone.lift'",
+        scope.tenant.id,
+    )
+    assert [tuple(row) for row in witnessed] == [("fact", fact_mark("User", "uses", "PostgreSQL"))]
+
+
+async def test_what_was_retracted_above_is_lifted_there_alone(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    receipt = await memory.store_fact(a_fact(), scope=scope)
+    await memory.forget([receipt.id], scope=scope)
+
+    with pytest.raises(Retracted, match="lift it from there"):
+        await memory.store_fact(a_fact(), scope=scope.project("p"), lift=True)
 
 
 async def test_a_retracted_value_does_not_come_back_by_way_of_another(

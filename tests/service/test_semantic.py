@@ -251,3 +251,42 @@ async def test_history_is_returned_as_history(memory: MemoryManager, scope: Scop
 
     assert before.status == "superseded"
     assert before.valid_to == AT
+
+
+async def test_a_rival_is_found_among_any_number_of_facts(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    here = memory.at(scope)
+    child = memory.at(scope.project("p")).semantic
+    told = await child.store_fact(a_fact(predicate="lives_in", object="Oslo", confidence=0.9))
+    await here.semantic.store_fact(
+        a_fact(predicate="lives_in", object="Bergen", confidence=0.1, trust=Trust.APPROVED)
+    )
+    for number in range(105):
+        await here.semantic.store_fact(a_fact(object=f"tool {number}", confidence=0.8))
+
+    verified = await child.verify_fact(told.id)
+
+    assert verified.verification == "contradicted"
+
+
+async def test_every_change_of_a_fact_counts_once_for_each_key(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    here = memory.at(scope).semantic
+    one = await here.store_fact(a_fact(predicate="deploys_to", object="Oslo"))
+    two = await here.store_fact(a_fact(predicate="deploys_to", object="Bergen"))
+
+    for _ in range(2):
+        winner = await here.resolve_conflict([one.id, two.id], idempotency_key="resolve")
+        await here.verify_fact(winner.id, idempotency_key="verify")
+        await here.add_alias("Bergen", "BGO", idempotency_key="alias")
+
+    with pytest.raises(Conflict):
+        await here.add_alias("Bergen", "Bryggen", idempotency_key="alias")
+    actions = await seen.fetch(
+        "SELECT action FROM mnemic.audit_log WHERE tenant_id = $1 AND action <> 'memory.remember'"
+        " ORDER BY action",
+        scope.tenant.id,
+    )
+    assert [row["action"] for row in actions] == ["entity.alias", "fact.resolve", "fact.verify"]

@@ -92,11 +92,12 @@ class WorkingConflict:
 class WorkingStatus:
     """Where a scope's working memory stands, as this process sees it.
 
-    `place` is "valkey", "postgres" or "local". While `degraded`, the store is away, or writes of
-    this scope are held in this process alone: `pending` of them. `epoch` counts how often that
-    began. `conflicts` were found in this scope while merging; `recent_conflicts` are the last of
-    them. `resets` counts how often the store came back without what it had held.
-    `undo_checkpoint` restores what the last `restore_checkpoint` of this process replaced.
+    `place` is "valkey", "postgres" or "local", and "null" where nothing is kept. While `degraded`,
+    the store is away, or writes of this scope are held in this process alone: `pending` of them.
+    `epoch` counts how often that began. `conflicts` were found in this scope while merging;
+    `recent_conflicts` are the last of them. `resets` counts how often the store came back without
+    what it had held. `undo_checkpoint` restores what the last `restore_checkpoint` of this process
+    replaced.
     """
 
     place: str

@@ -32,6 +32,7 @@ from mnemic.tier.transcripts import Transcripts
 __all__ = ["NullMemoryManager"]
 
 NOTHING = "memory is switched off"
+_KINDS = {"semantic": "fact", "episodic": "episode", "procedural": "procedure"}
 
 
 def _receipt(kind: str) -> Receipt:
@@ -202,7 +203,7 @@ class NullMemoryManager(MemoryManager):
     ) -> Receipt:
         """Nothing is kept; the receipt says so."""
         del content, scope, options
-        return _receipt(memory_type)
+        return _receipt(_KINDS.get(memory_type, memory_type))
 
     async def store_fact(
         self, fact: FactCreate, *, scope: Scope, **options: Unpack[MemoryOptions]

@@ -160,9 +160,11 @@ class NullEpisodic(EpisodicMemory):
         del task_type, limit
         return []
 
-    async def update_importance(self, episode_id: UUID, score: float) -> None:
+    async def update_importance(
+        self, episode_id: UUID, score: float, *, idempotency_key: str | None = None
+    ) -> None:
         """Raises `NotFound`."""
-        del score
+        del score, idempotency_key
         raise NotFound("No such episode in this scope.", id=episode_id)
 
     async def summarize_episodes(self, episode_ids: list[UUID]) -> str:
@@ -230,15 +232,19 @@ class NullSemantic(SemanticMemory):
         del episode
         return []
 
-    async def resolve_conflict(self, fact_ids: list[UUID]) -> Fact:
+    async def resolve_conflict(
+        self, fact_ids: list[UUID], *, idempotency_key: str | None = None
+    ) -> Fact:
         """Raises `NotFound`."""
+        del idempotency_key
         raise NotFound("Not all of these facts are live in this scope.", ids=fact_ids)
 
-    async def verify_fact(self, fact_id: UUID) -> Fact:
+    async def verify_fact(self, fact_id: UUID, *, idempotency_key: str | None = None) -> Fact:
         """Raises `NotFound`."""
+        del idempotency_key
         raise NotFound("No such fact in this scope.", id=fact_id)
 
-    async def add_alias(self, name: str, alias: str) -> None:
+    async def add_alias(self, name: str, alias: str, *, idempotency_key: str | None = None) -> None:
         """Nothing is kept."""
 
 

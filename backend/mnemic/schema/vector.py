@@ -20,7 +20,6 @@ from mnemic.schema.columns import (
 )
 
 __all__ = [
-    "VECTOR_TABLES",
     "embedding_models",
     "episode_vectors",
     "fact_vectors",
@@ -84,8 +83,6 @@ turn_vectors = _vectors("turn", sa.Column("actor_id", sa.Uuid, nullable=False), 
 episode_vectors = _vectors("episode")
 fact_vectors = _vectors("fact")
 procedure_vectors = _vectors("procedure")
-
-VECTOR_TABLES = (turn_vectors, episode_vectors, fact_vectors, procedure_vectors)
 
 promoted_indexes = tenant_table(
     "promoted_indexes",

@@ -10,10 +10,12 @@ from uuid import UUID
 from mnemic.errors import InvalidInput, NotFound
 from mnemic.model.episode import Episode, Outcome
 from mnemic.model.normalise import checked_time, checked_unit, clean_name
+from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
+from mnemic.service.parsing import checked_key
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
-from mnemic.store.guards import AuditEntry
+from mnemic.service.witness import Write, committed, land_once, request_digest
 from mnemic.store.unit import Unit
 
 __all__ = ["browse_episodes", "get_episodes", "summarize_episodes", "update_importance"]
@@ -56,29 +58,29 @@ async def get_episodes(tools: Tools, ids: Sequence[UUID], *, scope: Scope) -> li
     return [by_id[one] for one in wanted]
 
 
-async def update_importance(tools: Tools, identity: UUID, score: float, *, scope: Scope) -> None:
+async def update_importance(
+    tools: Tools, identity: UUID, score: float, *, scope: Scope, key: str | None = None
+) -> None:
     """The episode matters this much, from 0 to 1.
 
     Raises `NotFound`, and `Forbidden` if it stands in a wider scope without a grant.
     """
     value = checked_unit(score, field="score")
-    now = tools.now()
 
-    async def land(unit: Unit) -> None:
+    async def land(unit: Unit, now: datetime) -> Receipt:
         found = await unit.episodes.by_ids(scope, [identity])
         if not found:
             raise NotFound("No such episode in this scope.", id=identity)
-        place = await require_write(unit, scope, found[0].scope_id)
+        await require_write(unit, scope, found[0].scope_id)
         await unit.episodes.set_importance(found[0], value, now=now)
-        entry = AuditEntry(
-            id=tools.new_id(),
-            action="episode.importance",
-            subject_kind="episode",
-            subject_id=identity,
-        )
-        await unit.guards.audit(place, entry, now=now)
+        return committed(identity, "episode", created=False)
 
-    await tools.transact(scope.tenant.id, land)
+    write = Write(
+        operation="episode.importance",
+        request=request_digest("episode.importance", str(identity), value),
+        key=checked_key(key),
+    )
+    await land_once(tools, write, land, scope=scope)
 
 
 async def summarize_episodes(tools: Tools, ids: Sequence[UUID], *, scope: Scope) -> str:

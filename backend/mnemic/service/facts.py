@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID, uuid5
 
 from mnemic.errors import Conflict, InvalidInput, NotFound, Retracted
@@ -60,17 +61,24 @@ async def facts_of_entity(tools: Tools, entity: str, *, scope: Scope, limit: int
     return await tools.transact(scope.tenant.id, find, read_only=True)
 
 
-async def add_alias(tools: Tools, name: str, alias: str, *, scope: Scope) -> None:
+async def add_alias(
+    tools: Tools, name: str, alias: str, *, scope: Scope, key: str | None = None
+) -> None:
     """In `scope` and below, `alias` means what `name` means."""
     name = clean_name(name, field="name")
     other = clean_name(alias, field="alias")
-    now = tools.now()
+    identity = uuid5(scope.id, f"entity;{comparison_key(name)}")
 
-    async def land(unit: Unit) -> None:
-        await unit.scopes.ensure(scope)
-        await unit.entities.add_alias(scope, tools.new_id(), name, other, now=now)
+    async def land(unit: Unit, now: datetime) -> Receipt:
+        await unit.entities.add_alias(scope, identity, name, other, now=now)
+        return committed(identity, "entity", created=False)
 
-    await tools.transact(scope.tenant.id, land)
+    write = Write(
+        operation="entity.alias",
+        request=request_digest("entity.alias", name, other),
+        key=checked_key(key),
+    )
+    await land_once(tools, write, land, scope=scope)
 
 
 async def reinforce_fact(
@@ -83,10 +91,9 @@ async def reinforce_fact(
     key = checked_key(key)
     source = uuid5(scope.id, f"reinforce;{key}") if key else tools.new_id()
 
-    async def land(unit: Unit, _now: object) -> Receipt:
+    async def land(unit: Unit, now: datetime) -> Receipt:
         fact = await _held(unit, scope, identity)
         await require_write(unit, scope, fact.scope_id)
-        now = tools.now()
         evidence = Evidence(kind="call", source_id=source, observed_at=now)
         version = await unit.ledger.reinforce(fact.id, [evidence], now=now)
         return committed(
@@ -111,8 +118,7 @@ async def deprecate_fact(
     """
     why = clean_text(reason, field="reason", chars_max=REASON_CHARS_MAX)
 
-    async def land(unit: Unit, _now: object) -> Receipt:
-        now = tools.now()
+    async def land(unit: Unit, now: datetime) -> Receipt:
         fact = await _held(unit, scope, identity)
         place = await require_write(unit, scope, fact.scope_id)
         mark = fact_mark(fact.subject, fact.predicate, fact.object)
@@ -168,7 +174,9 @@ async def extract_facts(tools: Tools, episode: Episode, *, scope: Scope) -> list
     return await get_facts(tools, landed, scope=scope)
 
 
-async def resolve_conflict(tools: Tools, ids: Sequence[UUID], *, scope: Scope) -> Fact:
+async def resolve_conflict(
+    tools: Tools, ids: Sequence[UUID], *, scope: Scope, key: str | None = None
+) -> Fact:
     """Of live facts with one subject and predicate the winner stays, the others are its history.
 
     The winner is the most trusted; of equally trusted ones the one that became true last, then
@@ -178,9 +186,8 @@ async def resolve_conflict(tools: Tools, ids: Sequence[UUID], *, scope: Scope) -
     wanted = list(dict.fromkeys(ids))
     if not CONFLICT_FACTS_MIN <= len(wanted) <= CONFLICT_FACTS_MAX:
         raise InvalidInput(f"must name 2 to {CONFLICT_FACTS_MAX} facts", field="fact_ids")
-    now = tools.now()
 
-    async def land(unit: Unit, _now: object) -> Receipt:
+    async def land(unit: Unit, now: datetime) -> Receipt:
         held = await unit.facts.lock(scope, wanted)
         facts = [held[one] for one in wanted if one in held and held[one].status == "live"]
         if len(facts) < len(wanted):
@@ -207,6 +214,7 @@ async def resolve_conflict(tools: Tools, ids: Sequence[UUID], *, scope: Scope) -
     write = Write(
         operation="fact.resolve",
         request=request_digest("fact.resolve", sorted(str(one) for one in wanted)),
+        key=checked_key(key),
     )
     receipt = await land_once(tools, write, land, scope=scope)
     return await _one(tools, receipt.id, scope)
@@ -225,38 +233,40 @@ def _why(winner: Fact, loser: Fact) -> str:
     return "the other value is better supported"
 
 
-async def verify_fact(tools: Tools, identity: UUID, *, scope: Scope) -> Fact:
+async def verify_fact(
+    tools: Tools, identity: UUID, *, scope: Scope, key: str | None = None
+) -> Fact:
     """The fact with what its evidence says now, stored with the date in `verification`.
 
     "supported" while a source of it still exists, "unsupported" when none does, "contradicted"
-    when another live value of the same subject and predicate is more trusted or newer.
-    Raises `NotFound`.
+    when another live value of the same subject and single-valued predicate is more trusted or
+    newer. Raises `NotFound`, `Conflict` if it is not live, and `Forbidden` if it stands in a wider
+    scope without a grant.
     """
-    now = tools.now()
 
-    async def land(unit: Unit) -> None:
+    async def land(unit: Unit, now: datetime) -> Receipt:
         fact = await _held(unit, scope, identity)
         await require_write(unit, scope, fact.scope_id)
-        rivals = [
-            other
-            for other in await unit.facts.by_entity(
-                scope, [comparison_key(fact.subject)], limit=CONFLICT_FACTS_MAX
-            )
-            if other.predicate == fact.predicate
-            and comparison_key(other.subject) == comparison_key(fact.subject)
-            and _precedence(other) < _precedence(fact)
-        ]
-        single = await unit.ledger.is_single(fact.predicate)
-        if rivals and single:
-            verdict = "contradicted"
-        elif await unit.ledger.has_live_evidence(scope, fact.id):
-            verdict = "supported"
-        else:
-            verdict = "unsupported"
-        await unit.facts.set_verification(fact, verdict, now=now)
+        await unit.facts.set_verification(fact, await _verdict(unit, scope, fact), now=now)
+        return committed(fact.id, "fact", version=fact.reinforcement_count, created=False)
 
-    await tools.transact(scope.tenant.id, land)
+    write = Write(
+        operation="fact.verify",
+        request=request_digest("fact.verify", str(identity)),
+        key=checked_key(key),
+    )
+    await land_once(tools, write, land, scope=scope)
     return await _one(tools, identity, scope)
+
+
+async def _verdict(unit: Unit, scope: Scope, fact: Fact) -> str:
+    if await unit.ledger.is_single(fact.predicate):
+        best = await unit.facts.rivals(scope, fact, limit=1)
+        if best and _precedence(best[0]) < _precedence(fact):
+            return "contradicted"
+    if await unit.ledger.has_live_evidence(scope, fact.id):
+        return "supported"
+    return "unsupported"
 
 
 async def _held(unit: Unit, scope: Scope, identity: UUID) -> Fact:

@@ -76,15 +76,17 @@ async def forget(
             await unit.tombstones.add(place, marks, kind=noun, reason=why, now=now)
             landed = await unit.forgetting.delete(place, noun, chosen)
             counts[noun] = counts.get(noun, 0) + landed
-        for one in wanted:
-            entry = AuditEntry(
+        entries = [
+            AuditEntry(
                 id=tools.new_id(),
                 action=write.operation,
                 subject_kind=found[one][0],
                 subject_id=one,
                 reason=why,
             )
-            await unit.guards.audit(scope, entry, now=now)
+            for one in wanted
+        ]
+        await unit.guards.audit(scope, *entries, now=now)
         await answered(unit, scope, write, counts)
         return Forgotten(counts=counts)
 

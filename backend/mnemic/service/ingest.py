@@ -18,7 +18,7 @@ from mnemic.model.scope import MemoryScope, Scope
 from mnemic.model.session import SessionState
 from mnemic.model.transcript import BadLine, Entry, SessionInfo, StatedFact, Utterance
 from mnemic.service.end_session import end_session
-from mnemic.service.memory_input import parse_memory
+from mnemic.service.memory_input import parse_fact
 from mnemic.service.record_fact import facts_request, record_facts
 from mnemic.service.tools import Tools
 from mnemic.service.transcribe import append_turns
@@ -296,14 +296,7 @@ class _Run:
     async def _store(self, entry: StatedFact, scope: Scope) -> bool:
         """Whether the fact is new; one that was stored before is not even embedded again."""
         fact, key = entry.fact, f"ingest;{entry.external_id}"
-        memory = parse_memory(
-            self._tools,
-            fact.content or f"{fact.subject} {fact.predicate} {fact.object}",
-            "semantic",
-            trust=fact.trust,
-            source=fact.source,
-            idempotency_key=key,
-        )
+        memory = parse_fact(self._tools, fact, idempotency_key=key)
         before = await self._tools.transact(
             scope.tenant.id, lambda unit: unit.guards.request_of(scope, key), read_only=True
         )

@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from mnemic.errors import InvalidInput
 from mnemic.model.episode import Outcome
+from mnemic.model.fact import FactCreate
 from mnemic.model.normalise import checked_time, checked_unit, clean_text
 from mnemic.model.trust import Trust
 from mnemic.service.parsing import (
@@ -21,28 +22,21 @@ from mnemic.service.parsing import (
 )
 from mnemic.service.tools import Tools
 
-__all__ = ["MEMORY_TYPES", "Memory", "MemoryOptions", "WriteOptions", "parse_memory"]
+__all__ = ["MEMORY_TYPES", "Memory", "MemoryOptions", "parse_fact", "parse_memory"]
 
 MEMORY_TYPES = ("semantic", "episodic", "procedural", "working")
 
 
-class WriteOptions(TypedDict, total=False):
-    """What every write takes.
+class MemoryOptions(TypedDict, total=False):
+    """What may be told of a memory beside its content; `importance` lies in [0, 1].
 
     The same `idempotency_key` with the same content has one effect and one answer. `lift` takes
-    back a value that was retracted or forgotten here; the lifting is audited.
+    back a value that was retracted or forgotten here; the lifting is audited. `key` and
+    `ttl_seconds` are for working memory alone.
     """
 
     idempotency_key: str | None
     lift: bool
-
-
-class MemoryOptions(WriteOptions, total=False):
-    """What may be told of a memory beside its content; `importance` lies in [0, 1].
-
-    `key` and `ttl_seconds` are for working memory alone.
-    """
-
     importance: float | None
     outcome: Outcome | str | None
     occurred_at: datetime | None
@@ -54,7 +48,7 @@ class MemoryOptions(WriteOptions, total=False):
     ttl_seconds: float | None
 
 
-_OPTIONS = frozenset(MemoryOptions.__annotations__) | frozenset(WriteOptions.__annotations__)
+_OPTIONS = frozenset(MemoryOptions.__annotations__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +109,16 @@ def parse_memory(
         working_key=given.get("key"),
         ttl_seconds=given.get("ttl_seconds"),
     )
+
+
+def parse_fact(tools: Tools, fact: FactCreate, **given: Unpack[MemoryOptions]) -> Memory:
+    """What is told with a stated fact; its own trust and source unless told otherwise.
+
+    Raises as `parse_memory` does.
+    """
+    content = fact.content or f"{fact.subject} {fact.predicate} {fact.object}"
+    own: MemoryOptions = {"trust": fact.trust, "source": fact.source, **given}
+    return parse_memory(tools, content, "semantic", **own)
 
 
 def _checked_flag(value: object) -> bool:

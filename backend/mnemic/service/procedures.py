@@ -18,16 +18,10 @@ from mnemic.model.reliability import TRIALS_MIN, reliability
 from mnemic.model.scope import MemoryScope, Scope
 from mnemic.service.parsing import checked_key
 from mnemic.service.recall import recall
-from mnemic.service.record_procedure import checked_steps
+from mnemic.service.record_procedure import checked_steps, trigger_of
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
-from mnemic.service.witness import (
-    Write,
-    committed,
-    land_once,
-    request_digest,
-    respect_tombstones,
-)
+from mnemic.service.witness import Write, committed, land_once, request_digest
 from mnemic.store.tombstones import procedure_mark
 from mnemic.store.unit import Unit
 from mnemic.store.wording import words_of
@@ -36,7 +30,6 @@ __all__ = ["best_procedure", "get_procedure", "match_procedures", "record_outcom
 
 PATTERNS_MAX = 500
 CANDIDATES_MAX = 50
-PATTERN_MEMORY_MAX = 1 << 20
 NOTE_CHARS_MAX = 2_000
 TRIGGER_BONUS = 1.0
 # Below this score, without a common word, two texts share nothing but their language.
@@ -87,13 +80,11 @@ async def match_procedures(
 
 
 def _triggers(procedure: Procedure, text: str) -> bool:
-    options = re2.Options()
-    options.max_mem = PATTERN_MEMORY_MAX
-    options.log_errors = False
-    options.case_sensitive = False
+    if procedure.trigger_pattern is None:
+        return False
     try:
-        return bool(re2.search(procedure.trigger_pattern, text, options))
-    except re2.error:
+        return trigger_of(procedure.trigger_pattern).search(text) is not None
+    except re2.error:  # taken by a release with a larger bound
         return False
 
 
@@ -145,7 +136,7 @@ async def record_outcome(
     outcome = uuid5(identity, f"outcome;{scope.id};{key}") if key else tools.new_id()
     session = scope.ancestor(MemoryScope.SESSION)
 
-    async def land(unit: Unit, _now: object) -> Receipt:
+    async def land(unit: Unit, now: datetime) -> Receipt:
         procedure = await unit.procedures.lock(scope, identity)
         if procedure is None:
             raise NotFound("No such procedure in this scope.", id=identity)
@@ -155,7 +146,7 @@ async def record_outcome(
             success=bool(success),
             session=session.id if session else None,
             note=told,
-            now=tools.now(),
+            now=now,
         )
         return committed(identity, "procedure", version=procedure.version, created=False)
 
@@ -183,7 +174,7 @@ async def update_steps(
             raise NotFound("No such procedure in this scope.", id=identity)
         place = await require_write(unit, scope, procedure.scope_id)
         mark = procedure_mark(procedure.name, [step.action for step in checked])
-        await respect_tombstones(unit, place, mark, now=now, lift=False)
+        await unit.tombstones.respect(place, mark, now=now, lift=False)
         version = await unit.procedures.set_steps(replace(procedure, steps=checked), now=now)
         return committed(identity, "procedure", version=version)
 

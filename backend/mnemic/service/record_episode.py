@@ -28,13 +28,7 @@ from mnemic.service.parsing import (
     checked_trust,
 )
 from mnemic.service.tools import Tools
-from mnemic.service.witness import (
-    Write,
-    committed,
-    land_once,
-    request_digest,
-    respect_tombstones,
-)
+from mnemic.service.witness import Write, committed, land_once, request_digest
 from mnemic.store.episodes import episode_text
 from mnemic.store.tombstones import episode_mark
 from mnemic.store.unit import Unit
@@ -104,7 +98,7 @@ def _amount(value: Any, field: str) -> Any:
 
 async def record_episode(
     tools: Tools, given: EpisodeCreate, *, scope: Scope, key: str | None = None, lift: bool = False
-) -> tuple[Receipt, Episode]:
+) -> Receipt:
     """The experience, checked before, is an episode of `scope`.
 
     Title, topics and, unless given, the importance are the Thinker's; the summary is the caller's
@@ -120,7 +114,7 @@ async def record_episode(
 
     async def land(unit: Unit, now: datetime) -> Receipt:
         mark = episode_mark(episode.summary)
-        await respect_tombstones(unit, scope, mark, now=now, lift=lift)
+        await unit.tombstones.respect(scope, mark, now=now, lift=lift)
         await unit.episodes.add(scope, replace(episode, recorded_at=now))
         if vectors and model:
             await unit.vectors.put("episode", [(identity, vectors[0])], model=model.id)
@@ -133,7 +127,7 @@ async def record_episode(
         content_digest=digest(given.task_description),
         key=key,
     )
-    return await land_once(tools, write, land, scope=scope), episode
+    return await land_once(tools, write, land, scope=scope)
 
 
 def _record(tools: Tools, identity: EpisodeId, given: EpisodeCreate, scope: Scope) -> SessionRecord:

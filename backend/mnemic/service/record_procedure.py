@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import re2
 
@@ -21,18 +22,12 @@ from mnemic.service.parsing import (
     checked_trust,
 )
 from mnemic.service.tools import Tools
-from mnemic.service.witness import (
-    Write,
-    committed,
-    land_once,
-    request_digest,
-    respect_tombstones,
-)
+from mnemic.service.witness import Write, committed, land_once, request_digest
 from mnemic.store.procedures import procedure_text, steps_json
 from mnemic.store.tombstones import procedure_mark
 from mnemic.store.unit import Unit
 
-__all__ = ["checked_procedure", "checked_steps", "parse_steps", "record_procedure"]
+__all__ = ["checked_procedure", "checked_steps", "parse_steps", "record_procedure", "trigger_of"]
 
 STEPS_MAX = 200
 STEP_CHARS_MAX = 10_000
@@ -86,11 +81,8 @@ def checked_pattern(pattern: str | None) -> str | None:
     if pattern is None:
         return None
     text = clean_text(pattern, field="trigger_pattern", chars_max=PATTERN_CHARS_MAX)
-    options = re2.Options()
-    options.max_mem = PATTERN_MEMORY_MAX
-    options.log_errors = False
     try:
-        re2.compile(text, options)
+        trigger_of(text)
     except re2.error as fault:
         raise InvalidInput(
             f"is not a pattern of RE2 syntax ({fault}); look-around and back-references are not "
@@ -98,6 +90,15 @@ def checked_pattern(pattern: str | None) -> str | None:
             field="trigger_pattern",
         ) from None
     return text
+
+
+def trigger_of(pattern: str) -> Any:
+    """The pattern as it is matched: by RE2, in any case. Raises `re2.error`."""
+    options = re2.Options()
+    options.max_mem = PATTERN_MEMORY_MAX
+    options.log_errors = False
+    options.case_sensitive = False
+    return re2.compile(pattern, options)
 
 
 def checked_procedure(tools: Tools, given: ProcedureCreate, scope: Scope) -> Procedure:
@@ -142,7 +143,7 @@ async def record_procedure(
 
     async def land(unit: Unit, now: datetime) -> Receipt:
         mark = procedure_mark(procedure.name, [step.action for step in procedure.steps])
-        await respect_tombstones(unit, scope, mark, now=now, lift=lift)
+        await unit.tombstones.respect(scope, mark, now=now, lift=lift)
         identity, version, created = await unit.procedures.put(scope, procedure, now=now)
         if vectors and model:
             await unit.vectors.put("procedure", [(identity, vectors[0])], model=model.id)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import uuid5
 
 from mnemic.model.episode import EpisodeCreate
 from mnemic.model.fact import FactCreate
-from mnemic.model.normalise import clean_name
+from mnemic.model.normalise import clean_name, digest
 from mnemic.model.procedure import ProcedureCreate
 from mnemic.model.receipt import Durability, Receipt, VectorState
 from mnemic.model.scope import Scope
@@ -16,8 +17,10 @@ from mnemic.service.record_episode import record_episode
 from mnemic.service.record_fact import record_facts
 from mnemic.service.record_procedure import checked_procedure, parse_steps, record_procedure
 from mnemic.service.tools import Tools
+from mnemic.service.witness import Write, answer_before, land_once, request_digest
 from mnemic.service.working import put_value
 from mnemic.store.tombstones import NOTED
+from mnemic.store.unit import Unit
 
 __all__ = ["remember"]
 
@@ -35,10 +38,9 @@ async def remember(tools: Tools, memory: Memory, *, scope: Scope) -> Receipt:
     if memory.memory_type == "working":
         return await _remember_working(tools, memory, scope)
     if memory.memory_type == "episodic":
-        receipt, _ = await record_episode(
+        return await record_episode(
             tools, _experience(memory), scope=scope, key=memory.key, lift=memory.lift
         )
-        return receipt
     if memory.memory_type == "procedural":
         procedure = checked_procedure(tools, _way(memory), scope)
         return await record_procedure(
@@ -50,8 +52,17 @@ async def remember(tools: Tools, memory: Memory, *, scope: Scope) -> Receipt:
 
 async def _remember_working(tools: Tools, memory: Memory, scope: Scope) -> Receipt:
     """The receipt names the key, and says whether the value would survive this process."""
-    identity = tools.new_id()
-    key = memory.working_key or f"note-{identity.hex[-12:]}"
+    write = Write(
+        operation="memory.remember",
+        request=request_digest("working", memory.content, memory.working_key, memory.ttl_seconds),
+        content_digest=digest(memory.content),
+        key=memory.key,
+    )
+    if (known := await answer_before(tools, write, scope=scope)) is not None:
+        return known
+    # A made key follows from the idempotency key, so that two calls at once write one value.
+    made = uuid5(scope.id, f"working;{memory.key}") if memory.key else tools.new_id()
+    key = memory.working_key or f"note-{made.hex[-12:]}"
     await put_value(
         tools.working,
         scope,
@@ -61,15 +72,22 @@ async def _remember_working(tools: Tools, memory: Memory, scope: Scope) -> Recei
         forever=False,
         durable=None,
     )
-    status = tools.working.place.status(scope)
-    return Receipt(
+    receipt = Receipt(
         id=uuid5(scope.id, f"working;{key}"),
         kind="working",
         version=1,
-        durability=_durability(status),
+        durability=_durability(tools.working.place.status(scope)),
         vector=VectorState.NONE,
         key=key,
     )
+    if write.key is None:
+        return receipt
+
+    # Afterwards, for no transaction is open while Valkey is written to.
+    async def answer(_unit: Unit, _now: datetime) -> Receipt:
+        return receipt
+
+    return await land_once(tools, write, answer, scope=scope)
 
 
 def _durability(status: WorkingStatus) -> Durability:

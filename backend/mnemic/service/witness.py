@@ -10,7 +10,6 @@ from uuid import UUID
 
 import orjson
 
-from mnemic.errors import Retracted
 from mnemic.model.embedding import Vector
 from mnemic.model.normalise import digest
 from mnemic.model.receipt import Durability, Receipt, VectorState
@@ -21,12 +20,12 @@ from mnemic.store.unit import Unit
 
 __all__ = [
     "Write",
+    "answer_before",
     "answered",
     "claimed",
     "committed",
     "land_once",
     "request_digest",
-    "respect_tombstones",
 ]
 
 
@@ -82,6 +81,22 @@ async def land_once(
     return await tools.transact(scope.tenant.id, land)
 
 
+async def answer_before(tools: Tools, write: Write, *, scope: Scope) -> Receipt | None:
+    """The receipt that the write's key was given before, for effects outside of PostgreSQL.
+
+    Raises `Conflict` if the key came with another request.
+    """
+    key = write.key
+    if key is None:
+        return None
+    answer = await tools.transact(
+        scope.tenant.id,
+        lambda unit: unit.guards.answer_of(scope, key, request=write.request),
+        read_only=True,
+    )
+    return None if answer is None else Receipt.from_json(answer)
+
+
 async def claimed(unit: Unit, scope: Scope, write: Write, *, now: datetime) -> Any | None:
     """The answer that the write's key was given before; nothing if the write is to be done now.
 
@@ -120,13 +135,3 @@ def committed(
         created=created,
         also=also,
     )
-
-
-async def respect_tombstones(
-    unit: Unit, scope: Scope, mark: bytes, *, now: datetime, lift: bool
-) -> None:
-    """Raises `Retracted` if the value was forgotten in `scope` or above it, unless `lift`."""
-    if lift:
-        await unit.tombstones.lift(scope, [mark], now=now)
-    if await unit.tombstones.refused(scope, [mark]):
-        raise Retracted

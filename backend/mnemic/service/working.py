@@ -21,7 +21,6 @@ from mnemic.store.working.place import Put, Snapshot
 
 __all__ = [
     "add_note",
-    "drop_working",
     "get_task",
     "get_value",
     "keys_like",
@@ -161,11 +160,3 @@ def _record(held: Snapshot) -> WorkingRecord:
         task_state=TaskState.from_json(tasks[0]) if tasks else None,
         scratchpad=held.notes,
     )
-
-
-async def drop_working(places: WorkingPlaces, scope: Scope) -> None:
-    """Nothing is held of the scope, not even its checkpoints.
-
-    Raises `Unavailable` when Valkey is away: what it still has expires by itself.
-    """
-    await places.place.drop(scope, places.now())

@@ -192,7 +192,8 @@ class FactLedger:
         that became true last is live, in whichever order they come; the others are its history.
         Raises `Retracted` if the value was retracted in `scope` or above it, unless `lift`.
         """
-        await self._respect_tombstones(scope, fact, now=now, lift=lift)
+        mark = fact_mark(fact.subject, fact.predicate, fact.object)
+        await self._unit.tombstones.respect(scope, mark, now=now, lift=lift)
         keys = _keys(scope, fact)
         single = await self.is_single(fact.predicate)
         closed: tuple[UUID, ...] = ()
@@ -252,15 +253,6 @@ class FactLedger:
         """
         row = await self._unit.fetch_one(HAS_EVIDENCE, scopes=scope.visible_ids, fact=fact)
         return row is not None
-
-    async def _respect_tombstones(
-        self, scope: Scope, fact: Fact, *, now: datetime, lift: bool
-    ) -> None:
-        mark = fact_mark(fact.subject, fact.predicate, fact.object)
-        if lift:
-            await self._unit.tombstones.lift(scope, [mark], now=now)
-        if await self._unit.tombstones.refused(scope, [mark]):
-            raise Retracted(subject=fact.subject, predicate=fact.predicate)
 
     async def _add_history(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from mnemic.model.fact import Fact, FactId
+from mnemic.model.normalise import comparison_key
 from mnemic.model.scope import Scope
 from mnemic.model.trust import Trust
 from mnemic.store.statement import Statement
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
 __all__ = ["FactStore", "fact_of"]
-
-REINFORCEMENT = 0.1
 
 BY_IDS = Statement("""
     SELECT f.* FROM mnemic.facts f
@@ -38,6 +37,15 @@ BY_ENTITY = Statement("""
        AND (f.subject_key = ANY(CAST(:names AS text[]))
             OR f.object_key = ANY(CAST(:names AS text[])))
      ORDER BY f.confidence DESC, f.last_reinforced DESC, f.id
+     LIMIT :limit
+""")
+
+# Live values of the same subject and predicate, wherever they are seen from.
+RIVALS = Statement("""
+    SELECT f.* FROM mnemic.facts f
+     WHERE {owned:f} AND f.subject_key = :subject_key AND f.predicate = :predicate
+       AND f.status = 'live' AND f.id <> :id
+     ORDER BY f.trust, coalesce(f.valid_from, f.first_learned) DESC, f.confidence DESC, f.id
      LIMIT :limit
 """)
 
@@ -83,6 +91,21 @@ class FactStore:
         """Live facts whose subject or object is one of `names` (comparison keys), surest first."""
         rows = await self._unit.fetch(
             BY_ENTITY, scopes=scope.visible_ids, names=list(names), limit=limit
+        )
+        return [fact_of(row) for row in rows]
+
+    async def rivals(self, scope: Scope, fact: Fact, *, limit: int) -> list[Fact]:
+        """Other live values of the fact's subject and predicate, seen from `scope`.
+
+        The most trusted first, then those that became true last, then the surest.
+        """
+        rows = await self._unit.fetch(
+            RIVALS,
+            scopes=scope.visible_ids,
+            subject_key=comparison_key(fact.subject),
+            predicate=fact.predicate,
+            id=fact.id,
+            limit=limit,
         )
         return [fact_of(row) for row in rows]
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GrantStore"]
 
-WRITE = "write"
-
 ALLOW = Statement("""
     INSERT INTO mnemic.grants AS g (tenant_id, id, scope_id, principal, principal_key, rights,
                                     recorded_at)

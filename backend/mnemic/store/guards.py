@@ -69,14 +69,20 @@ class GuardStore:
         Waits for another transaction that holds the key. Raises `Conflict` if the key came with
         another request.
         """
-        key_digest = _key_digest(scope, key)
         claimed = await self._unit.execute(
-            CLAIM, key=key_digest, operation=operation, request=request, now=now
+            CLAIM, key=_key_digest(scope, key), operation=operation, request=request, now=now
         )
-        if claimed:
+        return None if claimed else await self.answer_of(scope, key, request=request)
+
+    async def answer_of(self, scope: Scope, key: str, *, request: bytes) -> Any | None:
+        """The answer that the key was given, or nothing for a key that is free.
+
+        Raises `Conflict` if the key came with another request.
+        """
+        row = await self._unit.fetch_one(READ, key=_key_digest(scope, key))
+        if row is None:
             return None
-        row = await self._unit.fetch_one(READ, key=key_digest)
-        if row is None or row["request_digest"] != request:
+        if row["request_digest"] != request:
             raise Conflict("The idempotency key was used for another request; take a new key.")
         return row["answer"]
 
@@ -89,19 +95,24 @@ class GuardStore:
         """The key's answer is kept, to be given again."""
         await self._unit.execute(ANSWER, key=_key_digest(scope, key), answer=answer)
 
-    async def audit(self, scope: Scope, entry: AuditEntry, *, now: datetime) -> None:
-        """The change is witnessed in its own transaction."""
-        await self._unit.execute(
+    async def audit(self, scope: Scope, *entries: AuditEntry, now: datetime) -> None:
+        """The changes are witnessed in their own transaction."""
+        await self._unit.execute_many(
             AUDIT,
-            id=entry.id,
-            scope=scope.id,
-            action=entry.action,
-            subject_kind=entry.subject_kind,
-            subject_id=entry.subject_id,
-            actor=entry.actor,
-            reason=entry.reason,
-            content_digest=entry.content_digest,
-            now=now,
+            [
+                {
+                    "id": entry.id,
+                    "scope": scope.id,
+                    "action": entry.action,
+                    "subject_kind": entry.subject_kind,
+                    "subject_id": entry.subject_id,
+                    "actor": entry.actor,
+                    "reason": entry.reason,
+                    "content_digest": entry.content_digest,
+                    "now": now,
+                }
+                for entry in entries
+            ],
         )
 
 

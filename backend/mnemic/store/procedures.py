@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProcedureStore", "procedure_text", "steps_json"]
 
-# A live procedure of the same name gets its next version; equal steps change nothing.
+# A live procedure of the same name becomes what is told now; other steps are its next version.
 PUT = Statement("""
     INSERT INTO mnemic.procedures AS p (tenant_id, id, scope_id, project_id, agent_type_id, name,
                                         name_key, task_type, trigger_pattern, steps, preconditions,
@@ -33,10 +33,11 @@ PUT = Statement("""
             CAST(CAST(:tsv AS text) AS tsvector))
     ON CONFLICT (tenant_id, scope_id, name_key) WHERE status = 'live'
     DO UPDATE SET version = p.version + CASE WHEN p.steps = excluded.steps THEN 0 ELSE 1 END,
-                  steps = excluded.steps, task_type = excluded.task_type,
+                  name = excluded.name, steps = excluded.steps, task_type = excluded.task_type,
                   trigger_pattern = excluded.trigger_pattern,
                   preconditions = excluded.preconditions,
-                  avoid_conditions = excluded.avoid_conditions, trust = excluded.trust,
+                  avoid_conditions = excluded.avoid_conditions, metadata = excluded.metadata,
+                  tags = excluded.tags, trust = excluded.trust, source = excluded.source,
                   updated_at = excluded.updated_at, stems = excluded.stems,
                   stem_count = excluded.stem_count, word_count = excluded.word_count,
                   tsv = excluded.tsv, needs_vector = true

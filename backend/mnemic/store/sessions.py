@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["SessionStore"]
 
 _COLUMNS = """s.id, s.scope_id, s.name, s.state, s.started_at, s.last_active_at, s.ended_at,
-              s.episode_id, s.turn_count, s.outcome, s.metadata"""
+              s.episode_id, s.turn_count"""
 
 START = Statement("""
     INSERT INTO mnemic.sessions (tenant_id, id, scope_id, name, started_at, last_active_at,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
+from uuid import uuid5
 
+from mnemic.errors import Retracted
 from mnemic.model.normalise import comparison_key, digest
 from mnemic.model.scope import Scope
 from mnemic.store.statement import Statement
@@ -33,10 +35,18 @@ REFUSED = Statement("""
      WHERE {owned:t} AND t.digest = ANY(CAST(:marks AS bytea[])) AND t.lifted_at IS NULL
 """)
 
+# What was lifted is witnessed by the same statement; nothing is said when nothing was refused.
 LIFT = Statement("""
-    UPDATE mnemic.tombstones t SET lifted_at = :now
-     WHERE {tenant:t} AND t.scope_id = :scope AND t.digest = ANY(CAST(:marks AS bytea[]))
-       AND t.lifted_at IS NULL
+    WITH lifted AS (
+      UPDATE mnemic.tombstones t SET lifted_at = :now
+       WHERE {tenant:t} AND t.scope_id = :scope AND t.digest = :mark AND t.lifted_at IS NULL
+      RETURNING t.kind, t.digest
+    )
+    INSERT INTO mnemic.audit_log (tenant_id, id, scope_id, action, subject_kind, actor,
+                                  content_digest, recorded_at)
+    SELECT :tenant, :audit_id, :scope, 'tombstone.lift', l.kind, 'api', l.digest, :now
+      FROM lifted l
+    ON CONFLICT DO NOTHING
 """)
 
 
@@ -91,6 +101,17 @@ class TombstoneStore:
         rows = await self._unit.fetch(REFUSED, scopes=scope.visible_ids, marks=list(marks))
         return {row["digest"] for row in rows}
 
-    async def lift(self, scope: Scope, marks: Iterable[bytes], *, now: datetime) -> int:
-        """The values may come back to exactly this scope; how many were refused there."""
-        return await self._unit.execute(LIFT, scope=scope.id, marks=sorted(set(marks)), now=now)
+    async def respect(self, scope: Scope, mark: bytes, *, now: datetime, lift: bool) -> None:
+        """The value may stand in `scope`.
+
+        Raises `Retracted` if it was retracted there or above. With `lift` what was retracted in
+        exactly this scope is taken back first, and audited.
+        """
+        if lift:
+            # The id follows from what is witnessed, so that a replay gives the same row.
+            audit_id = uuid5(scope.id, f"lift;{mark.hex()};{now.isoformat()}")
+            await self._unit.execute(LIFT, scope=scope.id, mark=mark, audit_id=audit_id, now=now)
+        if await self.refused(scope, [mark]):
+            if lift:
+                raise Retracted("This value was retracted in a wider scope; lift it from there.")
+            raise Retracted

@@ -40,7 +40,7 @@ class EpisodicMemory:
         Title, topics, outcome and importance are filled in where they are not given. Raises
         `InvalidInput`, `Conflict` for a used key, `Retracted` for what was forgotten here.
         """
-        receipt, _ = await record_episode(
+        receipt = await record_episode(
             self._tools,
             checked_episode(self._tools, episode),
             scope=self._scope,
@@ -82,9 +82,13 @@ class EpisodicMemory:
             self._tools, scope=self._scope, limit=self._limit(limit), task_type=task_type
         )
 
-    async def update_importance(self, episode_id: UUID, score: float) -> None:
+    async def update_importance(
+        self, episode_id: UUID, score: float, *, idempotency_key: str | None = None
+    ) -> None:
         """The episode matters this much, from 0 to 1. Raises `NotFound`, `Forbidden`."""
-        await update_importance(self._tools, episode_id, score, scope=self._scope)
+        await update_importance(
+            self._tools, episode_id, score, scope=self._scope, key=idempotency_key
+        )
 
     async def summarize_episodes(self, episode_ids: list[UUID]) -> str:
         """The episodes in a few sentences and a line each. Raises `NotFound`."""

@@ -37,11 +37,11 @@ class Lifecycle:
         """The session rests, and what the agent held is a checkpoint: its id.
 
         The checkpoint outlives Valkey and the time to live of the values. Raises `NotFound`,
-        `Conflict` if the session has ended, `Unavailable` if what it holds cannot be read.
+        `Conflict` if the session has ended, and `Unavailable` if what it holds cannot be read: the
+        session rests then, and the same call makes the checkpoint later.
         """
-        checkpoint = await WorkingMemory(self._tools.working, scope).create_checkpoint()
         await pause_session(self._tools, scope=scope)
-        return checkpoint
+        return await WorkingMemory(self._tools.working, scope).create_checkpoint()
 
     async def resume(self, *, scope: Scope, checkpoint_id: str | None = None) -> Session:
         """The session is active again, with what the agent held.

@@ -20,7 +20,7 @@ from mnemic.service.facts import (
     resolve_conflict,
     verify_fact,
 )
-from mnemic.service.memory_input import MemoryOptions, parse_memory
+from mnemic.service.memory_input import MemoryOptions, parse_fact
 from mnemic.service.parsing import checked_limit, checked_query
 from mnemic.service.recall import recall
 from mnemic.service.record_fact import record_facts
@@ -47,9 +47,7 @@ class SemanticMemory:
         `InvalidInput`, `Retracted`, `Conflict` for a used key, `NotFound` if the key's fact was
         forgotten since.
         """
-        content = fact.content or f"{fact.subject} {fact.predicate} {fact.object}"
-        own: MemoryOptions = {"trust": fact.trust, "source": fact.source, **options}
-        memory = parse_memory(self._tools, content, "semantic", **own)
+        memory = parse_fact(self._tools, fact, **options)
         receipt = await record_facts(self._tools, [fact], memory, scope=self._scope)
         kept = await get_facts(self._tools, [receipt.id], scope=self._scope, live_only=False)
         if not kept:  # the answer to a key that was used before may name what is gone by now
@@ -99,18 +97,23 @@ class SemanticMemory:
         """
         return await extract_facts(self._tools, episode, scope=self._scope)
 
-    async def resolve_conflict(self, fact_ids: list[UUID]) -> Fact:
+    async def resolve_conflict(
+        self, fact_ids: list[UUID], *, idempotency_key: str | None = None
+    ) -> Fact:
         """The winner of facts with one subject and predicate; the others become its history.
 
         The most trusted wins, then the one that became true last, then the surest; why stands in
         the others' `status_reason`. Raises `InvalidInput`, `NotFound`, `Forbidden`.
         """
-        return await resolve_conflict(self._tools, fact_ids, scope=self._scope)
+        return await resolve_conflict(self._tools, fact_ids, scope=self._scope, key=idempotency_key)
 
-    async def verify_fact(self, fact_id: UUID) -> Fact:
-        """The fact with `verification`: supported, unsupported or contradicted, and when."""
-        return await verify_fact(self._tools, fact_id, scope=self._scope)
+    async def verify_fact(self, fact_id: UUID, *, idempotency_key: str | None = None) -> Fact:
+        """The fact with `verification`: supported, unsupported or contradicted, and when.
 
-    async def add_alias(self, name: str, alias: str) -> None:
-        """In this scope and below, `alias` means what `name` means."""
-        await add_alias(self._tools, name, alias, scope=self._scope)
+        Raises `NotFound`, `Conflict` if it is not live, `Forbidden`.
+        """
+        return await verify_fact(self._tools, fact_id, scope=self._scope, key=idempotency_key)
+
+    async def add_alias(self, name: str, alias: str, *, idempotency_key: str | None = None) -> None:
+        """In this scope and below, `alias` means what `name` means. Raises `InvalidInput`."""
+        await add_alias(self._tools, name, alias, scope=self._scope, key=idempotency_key)
