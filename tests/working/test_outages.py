@@ -361,6 +361,41 @@ async def test_a_valkey_that_hangs_costs_one_deadline_and_not_one_a_call(
         assert 1 <= took < 3
 
 
+async def test_those_who_wait_for_a_connection_are_told_with_the_first_that_finds_nobody(
+    opened: Callable[..., Any], proxy: Proxy, scope: Scope
+) -> None:
+    settings = contract_settings(
+        timeout_seconds=1, connect_timeout_seconds=1, retry_after_seconds=60, connections_max=2
+    )
+    async with opened(settings, url=proxy.url) as places:
+        memory = WorkingMemory(places, scope)
+        await memory.set("k", 1)
+        proxy.stall()
+
+        began = time.monotonic()
+        answers = await asyncio.gather(
+            *(memory.get("k") for _ in range(100)), return_exceptions=True
+        )
+        took = time.monotonic() - began
+
+        assert {type(answer) for answer in answers} == {StoreUnavailable}
+        assert took < 3
+
+
+async def test_a_loop_that_is_busy_is_no_outage(opened: Callable[..., Any], scope: Scope) -> None:
+    settings = contract_settings(timeout_seconds=0.2, connect_timeout_seconds=0.2)
+    async with opened(settings) as places:
+        memory = WorkingMemory(places, scope)
+        for fresh in (True, False):
+            calls = [asyncio.ensure_future(memory.set(f"k{n}", n)) for n in range(8)]
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            time.sleep(0.5)  # noqa: ASYNC251 - what other code may do to the loop
+
+            assert await asyncio.gather(*calls) == [None] * 8, fresh
+        assert (await memory.status()).epoch == 0
+
+
 async def test_a_refused_write_whose_fate_is_not_known_says_so(
     opened: Callable[..., Any], proxy: Proxy, scope: Scope
 ) -> None:

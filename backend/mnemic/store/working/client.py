@@ -1,9 +1,10 @@
 """Connections to Valkey: a pool for each running loop and process, one round trip a call.
 
 redis-py's own client keeps its pool behind locks that a cancelled task can leave taken, waits five
-seconds by default and tries ten times. Here a call has one deadline; its connection goes back to
-the pool only with its answer read; and it is tried again once, on a new connection, when the old
-one turns out to have been closed.
+seconds by default and tries ten times. Here an exchange has one deadline; its connection goes back
+to the pool only with its answer read; and it is tried again once, on a new connection, when the old
+one turns out to have been closed. Who waits for a connection is told as soon as one that had it
+finds nobody there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import os
 import secrets
 import weakref
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ from mnemic.errors import ConfigurationError, StoreUnavailable
 from mnemic.settings import WorkingSettings
 from mnemic.store.working.faults import Away, translated
 from mnemic.store.working.keys import instance_key
+from mnemic.store.working.patience import within
 from mnemic.store.working.scripts import Script
 
 __all__ = ["BULK", "Features", "ValkeyClient"]
@@ -49,13 +51,13 @@ class _Pool:
     """The connections of one loop."""
 
     def __init__(self, url: str, settings: WorkingSettings) -> None:
-        # The deadline of a call is held outside: redis-py's socket timeout costs a task a command.
+        # Deadlines are held outside: redis-py's cost a task a command, and a busy loop spends them.
         self._maker: ConnectionPool = ConnectionPool.from_url(
             url,
             protocol=3,
             client_name="mnemic-working",
             socket_timeout=None,
-            socket_connect_timeout=settings.connect_timeout_seconds,
+            socket_connect_timeout=None,
             retry=Retry(NoBackoff(), 0),
             maint_notifications_config=MaintNotificationsConfig(enabled=False),
         )
@@ -96,6 +98,7 @@ class ValkeyClient:
         )
         # A child must not close what it inherited: the parent still speaks over it.
         self._inherited: list[_Pool] = []
+        self.is_away: Callable[[], bool] = lambda: False
 
     def _pool(self) -> _Pool:
         loop = asyncio.get_running_loop()
@@ -130,20 +133,25 @@ class ValkeyClient:
         except redis_faults.NoScriptError:
             return await self.call("EVAL", script.text, *rest, bulk=bulk)
 
-    async def call(self, *command: Any, bulk: bool = False) -> Any:
-        """The answer to one command within one deadline; NOSCRIPT is left to the caller."""
+    async def call(self, *command: Any, bulk: bool = False, looking: bool = False) -> Any:
+        """The answer to one command; NOSCRIPT is left to the caller.
+
+        Only who is `looking` whether the server is back gets through while it is away.
+        """
         pool = self._pool()
         seconds = self._settings.timeout_seconds * (BULK if bulk else 1)
-        deadline = asyncio.get_running_loop().time() + seconds
         sent = False
         for attempt in range(1, _ATTEMPTS + 1):
-            async with self._connection(pool, deadline) as connection:
+            async with self._connection(pool) as connection:
+                if self.is_away() and not looking:
+                    raise Away("found to be away", sent=sent)
                 was_open = connection.is_connected
                 try:
-                    async with asyncio.timeout_at(deadline):
-                        if not was_open:
+                    if not was_open:
+                        async with within(self._settings.connect_timeout_seconds):
                             await connection.connect()  # type: ignore[no-untyped-call]
-                        sent = True
+                    sent = True
+                    async with within(seconds):
                         return await _exchanged(connection, command)
                 except redis_faults.NoScriptError:
                     raise
@@ -157,9 +165,9 @@ class ValkeyClient:
         raise AssertionError
 
     @asynccontextmanager
-    async def _connection(self, pool: _Pool, deadline: float) -> AsyncIterator[AbstractConnection]:
+    async def _connection(self, pool: _Pool) -> AsyncIterator[AbstractConnection]:
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout(self._settings.timeout_seconds * BULK):
                 await pool.free.acquire()
         except TimeoutError:
             raise StoreUnavailable(
@@ -188,13 +196,13 @@ class ValkeyClient:
     async def instance(self) -> str | None:
         """The name that the server's data have, given when they have none; nothing if full."""
         key = instance_key(self._settings.namespace)
-        named = await self.call("GET", key)
+        named = await self.call("GET", key, looking=True)
         if named is None:
             try:
-                await self.call("SET", key, secrets.token_hex(16), "NX")
+                await self.call("SET", key, secrets.token_hex(16), "NX", looking=True)
             except StoreUnavailable:
                 return None
-            named = await self.call("GET", key)
+            named = await self.call("GET", key, looking=True)
         return named.decode() if named else None
 
     async def _probe(self) -> Features:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -32,6 +33,8 @@ from mnemic.store.working.valkey import Elsewhere
 __all__ = ["ValkeyPlace"]
 
 _REPORTED_MAX = 10_000
+_Question = asyncio.Future[Mapping[bytes, Entry]]
+_Asking = dict[ScopeId, tuple[float, _Question]]
 
 
 class ValkeyPlace:
@@ -50,16 +53,29 @@ class ValkeyPlace:
         self._restoring = restoring
         self._leases = Leases(seconds=settings.durable_lease_seconds)
         self._reported: OrderedDict[tuple[ScopeId, bytes, int], None] = OrderedDict()
+        self._asking: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Asking] = (
+            weakref.WeakKeyDictionary()
+        )
 
     async def _durables(self, scope: Scope) -> Mapping[bytes, Entry]:
         """What PostgreSQL has, asked at most once a lease. Raises `Unavailable`."""
         known = self._leases.known(scope)
-        if known is None:
-            asked_at = time.monotonic()
-            entries = await self.postgres.known(scope)
-            self._leases.learn(scope, entries, asked_at=asked_at)
-            known = {entry.field: entry for entry in entries}
-        return known
+        if known is not None:
+            return known
+        asking = self._asking.setdefault(asyncio.get_running_loop(), {})
+        began, question = asking.get(scope.id, (0.0, None))
+        # An answer may be shared by those who came before it was a lease old.
+        if question is None or time.monotonic() - began > self._leases.seconds / 2:
+            began, question = time.monotonic(), asyncio.ensure_future(self._ask(scope))
+            asking[scope.id] = began, question
+            question.add_done_callback(lambda done: _answered(asking, scope.id, done))
+        return await asyncio.shield(question)
+
+    async def _ask(self, scope: Scope) -> Mapping[bytes, Entry]:
+        asked_at = time.monotonic()
+        entries = await self.postgres.known(scope)
+        self._leases.learn(scope, entries, asked_at=asked_at)
+        return {entry.field: entry for entry in entries}
 
     async def get(self, scope: Scope, field: bytes, at: Moment) -> Entry | None:
         """The entry with its value, if it is live."""
@@ -273,3 +289,11 @@ class ValkeyPlace:
         """What this process holds was merged, if that could be done."""
         await self._reaching.close()
         await self._valkey.client.close()
+
+
+def _answered(asking: _Asking, scope: ScopeId, question: _Question) -> None:
+    """The question is over; whoever asked has its answer, or was cancelled."""
+    if asking.get(scope, (0.0, None))[1] is question:
+        del asking[scope]
+    if not question.cancelled():
+        question.exception()

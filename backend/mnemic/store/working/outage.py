@@ -16,6 +16,7 @@ class Outage:
         self._lock = threading.Lock()
         self._began: float | None = None
         self._next_try = 0.0
+        self._found = 0.0
         self._instance: str | None = None
         self.epoch = 0
         self.resets = 0
@@ -36,18 +37,23 @@ class Outage:
             self._next_try = now + self._retry_after
             return True
 
-    def failed(self, started: float) -> None:
-        """A call that began at `started` (monotonic seconds) found nobody."""
+    def failed(self, started: float) -> bool:
+        """A call that began at `started` (monotonic seconds) found nobody; whether that is news."""
         with self._lock:
-            if self._began is None:
-                self._began = started
-                self.epoch += 1
+            if self._began is not None:
+                self._next_try = time.monotonic() + self._retry_after
+                return False
+            if started < self._found:  # before it was found again: that says nothing about now
+                return False
+            self._began = started
+            self.epoch += 1
             self._next_try = time.monotonic() + self._retry_after
+            return True
 
     def answered(self, instance: str | None) -> bool:
         """The server answers again; whether its data are still the ones that it had."""
         with self._lock:
-            self._began = None
+            self._began, self._found = None, time.monotonic()
             known, self._instance = self._instance, instance or self._instance
             lost = known is not None and instance is not None and known != instance
             self.resets += int(lost)

@@ -62,6 +62,7 @@ class Reaching:
         self._settings = settings
         self._now = now
         self._process = _Process(settings)
+        valkey.client.is_away = lambda: self.is_away
 
     @property
     def _here(self) -> _Process:
@@ -89,7 +90,7 @@ class Reaching:
     async def _try(self, scope: Scope, work: Callable[[], Awaitable[T]]) -> T:
         here, started = self._here, time.monotonic()
         if here.outage.is_away and not here.outage.may_try():
-            raise Away("not tried again yet", sent=False)
+            raise Away("found to be away", sent=False)
         try:
             if here.outage.is_away:
                 await self._look_again()
@@ -112,10 +113,8 @@ class Reaching:
         )
 
     def _lost_touch(self, started: float, fault: Away) -> None:
-        outage = self._here.outage
-        if not outage.is_away:
+        if self._here.outage.failed(started):
             log.warning("valkey_away", reason=str(fault), then=self._settings.on_outage)
-        outage.failed(started)
 
     async def open(self) -> None:
         """Valkey is fit to serve. Raises `ConfigurationError`; away, it is refused or declared."""
@@ -282,11 +281,16 @@ class Reaching:
         for task in mine:
             task.cancel()
         await asyncio.gather(*mine, return_exceptions=True)
-        for scope in here.held.scopes():
-            try:
+        try:
+            if here.outage.is_away and here.held.scopes():
+                await self._look_again()
+            for scope in here.held.scopes():
                 await self._merge(scope)
-            except (Away, MnemicError) as fault:
-                log.warning("working_memory_lost", writes=here.held.count(scope), reason=str(fault))
+        except (Away, MnemicError) as fault:
+            left = here.held.scopes()
+            lost = sum(here.held.count(scope) for scope in left)
+            log.warning("working_memory_lost", writes=lost, scopes=len(left), reason=str(fault))
+            for scope in left:
                 here.held.discard(scope)
 
 
