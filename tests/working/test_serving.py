@@ -528,3 +528,55 @@ async def test_the_local_place_needs_no_server(scope: Scope) -> None:
     assert await memory.get_all() == {}
     assert (await memory.status()).place == "local"
     await places.close()
+
+
+async def test_with_postgresql_away_what_valkey_has_is_served_and_nothing_is_called_absent(
+    servers: EmbeddedServers, scope: Scope, clock: TickingClock, tmp_path: Path
+) -> None:
+    nobody = Database(f"postgresql://mnemic_app@/none?host={tmp_path}", DatabaseSettings())
+    places = await open_working(
+        servers.redis_url, nobody, contract_settings(), clock=clock, new_id=uuid4
+    )
+    memory = WorkingMemory(places, scope)
+
+    await memory.set("k", 1)
+    await memory.append_scratchpad("note")
+
+    assert await memory.get("k") == 1
+    assert await memory.get_scratchpad() == ["note"]
+    assert await memory.delete("k") is True
+    calls = [
+        *(memory.get("missing"), memory.delete("missing"), memory.list_keys(), memory.get_all()),
+        *(memory.clear(), memory.create_checkpoint(), memory.set("d", 1, durable=True)),
+    ]
+    for call in calls:
+        with pytest.raises(StoreUnavailable):
+            await call
+    for number in range(12):
+        await memory.set(f"k{number}", 1)  # what was reserved for the durable key is free again
+    await places.close()
+    await nobody.close()
+
+
+@pytest.mark.parametrize("version", ["6.2.14", "5.0.0"])
+async def test_a_server_that_is_too_old_is_refused(
+    opened: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory, version: str
+) -> None:
+    path = tmp_path_factory.mktemp("old") / "v.sock"
+    told = f"redis_version:{version}"
+    replies = {b"HELLO": b"%0\r\n", b"CLIENT": b"+OK\r\n"}
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while count := (await reader.readline()).strip():
+            words = []
+            for _ in range(int(count[1:])):
+                await reader.readline()
+                words.append((await reader.readline()).strip())
+            info = f"${len(told)}\r\n{told}\r\n".encode()
+            writer.write(replies.get(words[0], info))
+        writer.close()
+
+    async with await asyncio.start_unix_server(serve, str(path)):
+        with pytest.raises(ConfigurationError, match=f"version {version}"):
+            async with opened(url=f"unix://{path}"):
+                pass
