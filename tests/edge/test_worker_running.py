@@ -181,15 +181,16 @@ async def eventually(holds: Callable[[], Any]) -> None:
 
 
 async def told(settings: MemorySettings, *sessions: Scope) -> None:
-    """Each session holds a conversation of an hour ago, and no turn has a vector."""
-    async with MemoryManager(Wiring(settings, embedder=EmbedderAway())) as memory:
+    """Each session holds a conversation, told an hour ago; no turn has a vector."""
+    wiring = Wiring(settings, embedder=EmbedderAway(), clock=lambda: AN_HOUR_AGO)
+    async with MemoryManager(wiring) as memory:
         for scope in sessions:
             await memory.sessions.append(
                 [
                     TurnCreate(text="The pump is broken.", occurred_at=AN_HOUR_AGO, actor="User"),
                     TurnCreate(
                         text="I have ordered a new one.",
-                        occurred_at=AN_HOUR_AGO + timedelta(minutes=1),
+                        occurred_at=AN_HOUR_AGO,
                         actor="Assistant",
                         role="assistant",
                     ),
