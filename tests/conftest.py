@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +15,11 @@ from mnemic.embedded import EmbeddedServers, start
 from mnemic.settings import EmbeddedSettings
 from mnemic.store import roles
 from mnemic.store.upgrade import upgrade
+
+# A shell that starts the suite in the background lets it ignore Ctrl-C, and every program that a test
+# starts and interrupts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _TEMPLATE = "mnemic_template"
 _numbers = count(1)
