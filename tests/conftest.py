@@ -16,8 +16,8 @@ from mnemic.settings import EmbeddedSettings
 from mnemic.store import roles
 from mnemic.store.upgrade import upgrade
 
-# A shell that starts the suite in the background lets it ignore Ctrl-C, and every program that a test
-# starts and interrupts would inherit that.
+# A shell that starts the suite in the background lets it ignore Ctrl-C, and every program that a
+# test starts and interrupts would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
