@@ -58,7 +58,7 @@ async def test_twenty_equal_writes_at_once_are_one_row_with_all_its_evidence(
 async def test_a_single_valued_predicate_keeps_one_live_value(
     memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
 ) -> None:
-    cities = [f"City {n}" for n in range(8)]
+    cities = [f"City {n}" for n in range(32)]
 
     await asyncio.gather(
         *(
@@ -70,7 +70,7 @@ async def test_a_single_valued_predicate_keeps_one_live_value(
     rows = await seen.fetch(
         "SELECT status, superseded_by FROM mnemic.facts WHERE tenant_id = $1", scope.tenant.id
     )
-    assert sorted(row["status"] for row in rows) == ["live", *["superseded"] * 7]
+    assert sorted(row["status"] for row in rows) == ["live", *["superseded"] * 31]
     assert all(row["superseded_by"] for row in rows if row["status"] == "superseded")
 
 

@@ -290,7 +290,7 @@ class FactLedger:
         """The fact is surer by each source that did not count yet; zero if none was new."""
         version = 0
         for one in evidence:
-            if await self._add_evidence(fact, [one], now):
+            if await self._unit.execute(ADD_EVIDENCE, **_source(fact, one, now)):
                 row = await self._unit.fetch_one(
                     REINFORCE,
                     id=fact,
@@ -301,19 +301,8 @@ class FactLedger:
                 version = row["reinforcement_count"] if row else version
         return version
 
-    async def _add_evidence(self, fact: UUID, evidence: Sequence[Evidence], now: datetime) -> int:
-        added = 0
-        for one in evidence:
-            added += await self._unit.execute(
-                ADD_EVIDENCE,
-                fact=fact,
-                source_kind=one.kind,
-                source_id=one.source_id,
-                session=one.session_id,
-                observed_at=one.observed_at,
-                now=now,
-            )
-        return added
+    async def _add_evidence(self, fact: UUID, evidence: Sequence[Evidence], now: datetime) -> None:
+        await self._unit.execute_many(ADD_EVIDENCE, [_source(fact, one, now) for one in evidence])
 
     async def evidence_of(self, fact: UUID) -> list[Evidence]:
         """The sources of a fact, oldest first. No scope: the caller holds the fact's own row."""
@@ -354,6 +343,17 @@ class FactLedger:
                 now=now,
             )
         return len(rows)
+
+
+def _source(fact: UUID, evidence: Evidence, now: datetime) -> dict[str, object]:
+    return {
+        "fact": fact,
+        "source_kind": evidence.kind,
+        "source_id": evidence.source_id,
+        "session": evidence.session_id,
+        "observed_at": evidence.observed_at,
+        "now": now,
+    }
 
 
 def _true_since(fact: Fact) -> datetime:

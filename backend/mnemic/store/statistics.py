@@ -138,11 +138,15 @@ class StatisticsStore:
 
     async def uncount_procedure(self, identity: UUID) -> None:
         """The procedure, whose row is held, is to be counted anew. No scope: its row decides it."""
-        for row in await self._unit.fetch(UNCOUNT_PROCEDURE, id=identity):
-            if not row["documents"]:
-                await self._unit.execute(
-                    DROP_UNUSED, scope=row["scope_id"], kinds=[row["kind"]], terms=[row["term"]]
-                )
+        rows = await self._unit.fetch(UNCOUNT_PROCEDURE, id=identity)
+        unused = [row for row in rows if not row["documents"]]
+        if unused:
+            await self._unit.execute(
+                DROP_UNUSED,
+                scope=unused[0]["scope_id"],
+                kinds=[row["kind"] for row in unused],
+                terms=[row["term"] for row in unused],
+            )
 
     async def drop(self, scope: Scope) -> None:
         """The counts of exactly this scope are gone, since its memories moved elsewhere."""
