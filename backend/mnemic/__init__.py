@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from mnemic.service.memory_input import MemoryOptions
     from mnemic.settings import MemorySettings
     from mnemic.store.upgrade import upgrade
+    from mnemic.store.working.place import MemoryStore
     from mnemic.think import SessionRecord, Thinker
 
 __version__ = "0.1.0"
@@ -81,6 +82,7 @@ __all__ = [
     "MemoryOptions",
     "MemoryScope",
     "MemorySettings",
+    "MemoryStore",
     "MnemicError",
     "ModelSignature",
     "NaiveTimestamp",
@@ -144,6 +146,7 @@ _HOMES = {
     "MemoryOptions": "mnemic.service.memory_input",
     "MemoryScope": "mnemic.model.scope",
     "MemorySettings": "mnemic.settings",
+    "MemoryStore": "mnemic.store.working.place",
     "MnemicError": "mnemic.errors",
     "ModelSignature": "mnemic.model.embedding",
     "NaiveTimestamp": "mnemic.errors",

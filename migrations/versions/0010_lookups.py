@@ -93,7 +93,7 @@ _ARMS = (
     (
         "end_idle_sessions",
         "sessions",
-        "w.state <> 'ended' AND w.last_active_at < tenants_due.due_before",
+        "w.state = 'active' AND w.last_active_at < tenants_due.due_before",
     ),
     *(("embed_missing", kind, "w.needs_vector") for kind in _KINDS),
     *(("count_terms", kind, "NOT w.stats_counted") for kind in _KINDS),

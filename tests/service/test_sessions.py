@@ -8,7 +8,7 @@ import pytest
 
 from mnemic import Conflict, InvalidInput, MemoryManager, NotFound, Outcome, Scope, SessionState
 from mnemic.model.receipt import VectorState
-from mnemic.testing import a_conversation, a_turn
+from mnemic.testing import TickingClock, a_conversation, a_turn
 
 TALK = [
     "Our deploys are frozen on Fridays because of the support rota.",
@@ -275,6 +275,20 @@ async def test_idle_sessions_are_ended_and_busy_ones_are_not(
     assert states == {"old": "ended", "fresh": "active"}
     assert report.done >= 1
     assert report.failed == 0
+
+
+async def test_a_paused_session_rests_as_long_as_it_likes(
+    memory: MemoryManager, scope: Scope, clock: TickingClock
+) -> None:
+    session = scope.session("resting")
+    await memory.sessions.append(a_conversation(TALK), scope=session)
+    await memory.sessions.pause(scope=session)
+    clock.advance(timedelta(days=30))
+
+    await memory.maintenance.end_idle_sessions()
+
+    resumed = await memory.sessions.resume(scope=session)
+    assert resumed.state is SessionState.ACTIVE
 
 
 async def test_one_key_appends_once(

@@ -27,6 +27,7 @@ PLAN = [
     "Outcome",
     "MemoryScope",
     "MemoryItem",
+    "MemoryStore",
     "Scope",
     "Recall",
     "Hit",

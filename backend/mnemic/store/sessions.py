@@ -64,7 +64,7 @@ IDLE = Statement("""
                                 (3, 'agent_instance', c.agent_instance), (4, 'session', c.session))
                 AS x(depth, scope_type, name)
      WHERE {tenant:s} AND {tenant:t} AND {tenant:c}
-       AND s.state <> 'ended' AND s.last_active_at < :before AND x.name IS NOT NULL
+       AND s.state = 'active' AND s.last_active_at < :before AND x.name IS NOT NULL
      GROUP BY s.id, s.last_active_at, t.kind, t.external_id
      ORDER BY s.last_active_at, s.id
      LIMIT :limit
@@ -129,7 +129,7 @@ class SessionStore:
             raise Conflict("The session has ended already.", id=scope.id)
 
     async def idle(self, *, before: datetime, limit: int) -> list[dict[str, Any]]:
-        """Open sessions of the tenant without activity since `before`, oldest first.
+        """Active sessions of the tenant without activity since `before`, oldest first.
 
         One of the store methods without a scope: maintenance asks for the whole tenant. Each
         answer holds the `kind` and `external_id` of the tenant and the `path` of the scope.

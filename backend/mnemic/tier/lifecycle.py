@@ -50,10 +50,13 @@ class Lifecycle:
         is held any more. Raises `NotFound`, `Conflict` if the session has ended.
         """
         working = WorkingMemory(self._tools.working, scope)
+        if checkpoint_id is not None:
+            # Before the session is active again, so that an unknown one changes nothing.
+            await working.restore_checkpoint(checkpoint_id)
         session = await resume_session(self._tools, scope=scope)
         if checkpoint_id is not None:
-            await working.restore_checkpoint(checkpoint_id)
-        elif await _is_empty(working) and (known := await working.checkpoints()):
+            return session
+        if await _is_empty(working) and (known := await working.checkpoints()):
             newest = max(known, key=lambda one: (one.created_at, one.id))
             await working.restore_checkpoint(str(newest.id))
         return session

@@ -22,6 +22,7 @@ __all__ = [
     "Entry",
     "Expiry",
     "Limits",
+    "MemoryStore",
     "Place",
     "Put",
     "Snapshot",
@@ -179,6 +180,9 @@ class Place(Protocol):
     async def close(self) -> None:
         """Nothing is held open any more."""
         ...
+
+
+MemoryStore = Place  # its public name
 
 
 def later(stamp: int, *known: int) -> int:
