@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from working_proxy import Proxy
 
-from mnemic.errors import NotFound, OutcomeUnknown, StoreUnavailable, Unavailable
+from mnemic.errors import InvalidInput, NotFound, OutcomeUnknown, StoreUnavailable, Unavailable
 from mnemic.model.scope import Scope
 from mnemic.model.working import TaskState
 from mnemic.settings import WorkingSettings
@@ -612,6 +612,41 @@ async def test_what_is_held_is_merged_on_closing(
         await proxy.open()
 
     assert await other.get("k") == 1
+
+
+async def test_what_cannot_be_merged_on_closing_is_logged_as_lost(
+    opened: Callable[..., Any], proxy: Proxy, scope: Scope, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with opened(degrading(), url=proxy.url) as places:
+        await proxy.cut()
+        memory = WorkingMemory(places, scope)
+        await memory.set("k", 1)
+        await memory.append_scratchpad("note")
+
+    told = capsys.readouterr().out
+    assert "working_memory_lost" in told
+    assert "writes=2" in told
+    assert (await memory.status()).pending == 0
+
+
+async def test_what_is_held_keeps_to_the_limits_of_a_scope(
+    memory: WorkingMemory, proxy: Proxy
+) -> None:
+    await proxy.cut()
+    for number in range(12):
+        await memory.set(f"k{number}", number)
+    for _ in range(6):
+        await memory.append_scratchpad("note")
+
+    with pytest.raises(InvalidInput, match="keys"):
+        await memory.set("more", 1)
+    with pytest.raises(InvalidInput, match="scratchpad"):
+        await memory.append_scratchpad("more")
+    with pytest.raises(InvalidInput, match="bytes"):
+        await memory.set("k0", "x" * 19_990)
+    await memory.delete("k1")
+    assert await memory.delete("k1") is False
+    assert (await memory.status()).pending == 18
 
 
 async def test_a_foreign_checkpoint_is_not_found_while_degraded_either(

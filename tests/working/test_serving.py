@@ -9,21 +9,25 @@ import random
 import threading
 import warnings
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import asyncpg
 import pytest
+from redis import exceptions as faults
 from redis.asyncio import Redis
 from working_proxy import Proxy
 from working_valkey import Valkey
 
 from mnemic.embedded import EmbeddedServers
-from mnemic.errors import ConfigurationError, StoreUnavailable
+from mnemic.errors import ConfigurationError, MnemicError, StoreUnavailable, Unavailable
 from mnemic.model.scope import Scope
 from mnemic.settings import DatabaseSettings, MemorySettings, WorkingSettings
 from mnemic.store.unit import Database
+from mnemic.store.working.faults import Away, translated
 from mnemic.store.working.opening import WorkingPlaces, open_working, purge_expired
 from mnemic.testing.builders import a_scope
 from mnemic.testing.clock import TickingClock
@@ -425,6 +429,7 @@ async def test_what_has_expired_is_purged_when_no_outage_can_bring_it_back(
     opened: Callable[..., Any], working_database: Database, scope: Scope, clock: TickingClock
 ) -> None:
     settings = contract_settings(tombstone_ttl=timedelta(hours=1))
+    given = (working_database, scope.tenant.id, settings)
     async with opened(settings) as places:
         memory = WorkingMemory(places, scope)
         await memory.set("expired", 1, ttl_seconds=60, durable=True)
@@ -432,10 +437,10 @@ async def test_what_has_expired_is_purged_when_no_outage_can_bring_it_back(
         await memory.set("kept", 1, forever=True, durable=True)
         await memory.delete("deleted")
         clock.advance(timedelta(minutes=30))
-        early = await purge_expired(working_database, scope, settings, now=clock(), limit=10)
+        early = await purge_expired(*given, now=clock(), limit=10)
         clock.advance(timedelta(hours=2))
 
-        late = await purge_expired(working_database, scope, settings, now=clock(), limit=10)
+        late = await purge_expired(*given, now=clock(), limit=10)
 
         assert (early, late) == (0, 2)
         assert await memory.get_all() == {"kept": 1}
@@ -580,3 +585,104 @@ async def test_a_server_that_is_too_old_is_refused(
         with pytest.raises(ConfigurationError, match=f"version {version}"):
             async with opened(url=f"unix://{path}"):
                 pass
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected", "words"),
+    [
+        (faults.ResponseError("MISCONF Errors writing"), StoreUnavailable, "disk"),
+        (faults.ResponseError("ERR what"), MnemicError, "ERR what"),
+        (faults.OutOfMemoryError("used memory"), StoreUnavailable, "maxmemory"),
+        (faults.MovedError("12 host:1"), ConfigurationError, "cluster"),
+        (faults.NoPermissionError("no"), ConfigurationError, "this user"),
+        (faults.ReadOnlyError("replica"), Away, "replica"),
+        (faults.BusyLoadingError("loading"), Away, "loading"),
+        (faults.ConnectionError("gone"), Away, "ConnectionError"),
+        (TimeoutError(), Away, "TimeoutError"),
+        (ValueError("not of a server"), ValueError, "not of a server"),
+    ],
+)
+def test_faults_of_the_server_leave_in_our_words(
+    fault: Exception, expected: type[Exception], words: str
+) -> None:
+    error = translated(fault, sent=True)
+
+    assert type(error) is expected
+    assert words in str(error)
+
+
+async def test_a_server_that_came_back_with_another_policy_is_refused(
+    server: Valkey, watched: Redis, opened: Callable[..., Any], scope: Scope, proxy_to: Any
+) -> None:
+    proxy = await proxy_to(server.url)
+    async with opened(contract_settings(retry_after_seconds=0.01), url=proxy.url) as places:
+        memory = WorkingMemory(places, scope)
+        await memory.set("k", 1)
+        await proxy.cut()
+        with pytest.raises(Unavailable):
+            await memory.set("k", 2)
+        await watched.config_set("maxmemory-policy", "allkeys-lru")
+        await proxy.open()
+
+        with pytest.raises(ConfigurationError, match="allkeys-lru"):
+            async with asyncio.timeout(10):
+                while True:
+                    with suppress(StoreUnavailable):
+                        await memory.set("k", 2)
+                    await asyncio.sleep(0.01)
+
+
+async def test_what_was_held_comes_in_where_the_server_is_full_by_then(
+    server: Valkey, watched: Redis, opened: Callable[..., Any], scope: Scope, proxy_to: Any
+) -> None:
+    proxy = await proxy_to(server.url)
+    settings = contract_settings(on_outage="degrade", retry_after_seconds=0.01)
+    async with opened(settings, url=proxy.url) as places:
+        memory = WorkingMemory(places, scope)
+        await proxy.cut()
+        await memory.set("held", 1)
+        await watched.config_set("maxmemory", "1")
+        await proxy.open()
+        async with asyncio.timeout(10):
+            while (await memory.status()).degraded:  # noqa: ASYNC110 - all a caller can see
+                await asyncio.sleep(0.01)
+
+        assert await memory.get_all() == {"held": 1}
+        with pytest.raises(StoreUnavailable, match="full"):
+            await memory.set("more", 1)
+
+
+async def test_an_ended_session_leaves_no_row_at_all(
+    opened: Callable[..., Any], working_database: Database, servers: EmbeddedServers, scope: Scope
+) -> None:
+    connection = await asyncpg.connect(servers.postgres_url("postgres", "working"))
+    async with opened() as places:
+        memory = WorkingMemory(places, scope)
+        await memory.set("d", 1, durable=True)
+        await memory.create_checkpoint()
+        async with working_database.open_unit(scope.tenant.id) as unit:
+            await places.drop_rows(unit, scope)
+        left = [
+            await connection.fetchval(
+                f"SELECT count(*) FROM mnemic.{table} WHERE scope_id = $1", scope.id
+            )
+            for table in ("working_memory", "working_heads", "working_notes", "working_checkpoints")
+        ]
+    await connection.close()
+
+    assert left == [0, 0, 0, 0]
+
+
+async def test_the_local_place_lets_go_of_scopes_that_are_over() -> None:
+    clock = TickingClock(step=timedelta(0))
+    places = await open_working(
+        None, None, contract_settings(place="local"), clock=clock, new_id=uuid4
+    )
+    tenant = a_scope()
+    for number in range(1_000):
+        await WorkingMemory(places, tenant.session(f"s{number}")).set("k", 1, ttl_seconds=60)
+    clock.advance(timedelta(seconds=61))
+
+    await WorkingMemory(places, tenant).set("k", 1)
+
+    assert len(places.place._rooms) == 1

@@ -65,6 +65,7 @@ class _Pool:
         self.free = asyncio.Semaphore(settings.connections_max)
         self.probing = asyncio.Lock()
         self.features: Features | None = None
+        self.era = 0
 
     def take(self) -> AbstractConnection:
         """The connection used last, else a new one."""
@@ -99,6 +100,7 @@ class ValkeyClient:
         # A child must not close what it inherited: the parent still speaks over it.
         self._inherited: list[_Pool] = []
         self.is_away: Callable[[], bool] = lambda: False
+        self._era = 0
 
     def _pool(self) -> _Pool:
         loop = asyncio.get_running_loop()
@@ -117,11 +119,16 @@ class ValkeyClient:
     async def features(self) -> Features:
         """What the server can do. Raises `ConfigurationError` if it is not fit to serve."""
         pool = self._pool()
-        if pool.features is None:
+        if pool.features is None or pool.era != self._era:
             async with pool.probing:
-                if pool.features is None:
+                if pool.features is None or pool.era != self._era:
+                    pool.era, pool.features = self._era, None
                     pool.features = await self._probe()
         return pool.features
+
+    def forget_features(self) -> None:
+        """Another server may answer from now on: what it can do must be asked again."""
+        self._era += 1
 
     async def run(
         self, script: Script, keys: Sequence[str], *arguments: Any, bulk: bool = False

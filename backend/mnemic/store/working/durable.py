@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
-from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -52,7 +51,7 @@ class ValkeyPlace:
         self.postgres = postgres
         self._restoring = restoring
         self._leases = Leases(seconds=settings.durable_lease_seconds)
-        self._reported: OrderedDict[tuple[ScopeId, bytes, int], None] = OrderedDict()
+        self._reported: set[tuple[ScopeId, bytes, int]] = set()
         self._asking: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Asking] = (
             weakref.WeakKeyDictionary()
         )
@@ -118,10 +117,10 @@ class ValkeyPlace:
         """A durable value was overtaken by one that was not written to be durable."""
         name = (scope.id, row.field, row.version)
         if name not in self._reported:
-            self._reported[name] = None
+            if len(self._reported) >= _REPORTED_MAX:
+                self._reported.clear()  # told once more, at worst
+            self._reported.add(name)
             self._reaching.conflict(scope, row.field, "theirs", at)
-            while len(self._reported) > _REPORTED_MAX:
-                self._reported.popitem(last=False)
 
     async def _tell(self, scope: Scope, entries: list[Entry], at: Moment) -> None:
         """Valkey knows what PostgreSQL has. Raises `Unavailable`."""

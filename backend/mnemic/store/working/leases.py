@@ -7,6 +7,7 @@ finds it, and a key that is not durable costs nothing.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -29,12 +30,21 @@ class _Lease:
 
 
 class Leases:
-    """Safe to use from any thread."""
+    """Safe to use from any thread; a forked child asks anew."""
 
     def __init__(self, *, seconds: float) -> None:
         self.seconds = seconds
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._leases: OrderedDict[ScopeId, _Lease] = OrderedDict()
+
+    def _held(self) -> threading.Lock:
+        if self._pid != os.getpid():  # the parent may have held the lock while it forked
+            self._begin()
+        return self._lock
 
     def known(self, scope: Scope) -> Mapping[bytes, Entry] | None:
         """The entries of PostgreSQL by field, live or not; nothing when that must be asked."""
@@ -46,7 +56,7 @@ class Leases:
     def learn(self, scope: Scope, entries: Iterable[Entry], *, asked_at: float) -> None:
         """PostgreSQL was asked at that moment (monotonic seconds), and has these."""
         found = {entry.field: entry for entry in entries}
-        with self._lock:
+        with self._held():
             before = self._leases.pop(scope.id, None)
             added: dict[bytes, float] = {}
             if before is not None:  # the answer may be older than what was written meanwhile
@@ -58,12 +68,12 @@ class Leases:
 
     def add(self, scope: Scope, entry: Entry) -> None:
         """This process has just written it."""
-        with self._lock:
+        with self._held():
             lease = self._leases.setdefault(scope.id, _Lease(0.0, {}, {}))
             lease.entries[entry.field] = entry
             lease.added[entry.field] = time.monotonic()
 
     def forget(self, scope: Scope) -> None:
         """PostgreSQL must be asked again."""
-        with self._lock:
+        with self._held():
             self._leases.pop(scope.id, None)

@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from mnemic.errors import ConfigurationError
-from mnemic.model.scope import Scope
+from mnemic.model.scope import Scope, TenantId
 from mnemic.settings import WorkingSettings
 from mnemic.store.unit import Database, Unit
 from mnemic.store.working import rows
@@ -21,7 +21,7 @@ from mnemic.store.working.restoring import Restoring
 from mnemic.store.working.stamps import Moment, Stamps
 from mnemic.store.working.valkey import Valkey
 
-__all__ = ["WorkingPlaces", "open_working"]
+__all__ = ["WorkingPlaces", "open_working", "purge_expired"]
 
 
 class WorkingPlaces:
@@ -48,7 +48,7 @@ class WorkingPlaces:
     async def drop_rows(self, unit: Unit, scope: Scope) -> None:
         """What PostgreSQL holds of the scope goes with the unit; `drop_rest` is called after it."""
         if self._postgres is not None:
-            await self._postgres.drop_in(unit, scope, self.now())
+            await self._postgres.drop_in(unit, scope)
 
     async def drop_rest(self, scope: Scope) -> None:
         """What Valkey or this process holds of the scope is gone.
@@ -112,9 +112,9 @@ async def open_working(
 
 
 async def purge_expired(
-    database: Database, scope: Scope, settings: WorkingSettings, *, now: datetime, limit: int
+    database: Database, tenant: TenantId, settings: WorkingSettings, *, now: datetime, limit: int
 ) -> int:
-    """How many rows of the scope's tenant went that had expired; at most `limit`.
+    """How many rows of the tenant went that had expired; see `rows.purge` for the `limit`.
 
     A row is kept for its version as long as an outage can still be merged.
     """
@@ -122,4 +122,4 @@ async def purge_expired(
     async def work(unit: Unit) -> int:
         return await rows.purge(unit, before=now - settings.tombstone_ttl, limit=limit)
 
-    return await database.transact(scope.tenant.id, work)
+    return await database.transact(tenant, work)

@@ -229,19 +229,17 @@ class PostgresPlace:
 
         return await self.database.transact(scope.tenant.id, write)
 
-    async def drop(self, scope: Scope, at: Moment) -> None:
+    async def drop(self, scope: Scope, at: Moment) -> None:  # noqa: ARG002 - as in every place
         """As `clear`, and the checkpoints are gone too."""
 
         async def write(unit: Unit) -> None:
-            await self.drop_in(unit, scope, at)
+            await self.drop_in(unit, scope)
 
         await self.database.transact(scope.tenant.id, write)
 
-    async def drop_in(self, unit: Unit, scope: Scope, at: Moment) -> None:
+    async def drop_in(self, unit: Unit, scope: Scope) -> None:
         """As `drop`, as part of a transaction of others."""
-        head = await rows.lock(unit, scope)
-        await self.empty(unit, scope, head, at)
-        await rows.set_head(unit, scope, head)
+        await rows.drop(unit, scope)
         await checkpoints.drop(unit, scope)
         self._undo.pop(scope.id, None)
 

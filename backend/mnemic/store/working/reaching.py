@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 import weakref
 from collections import OrderedDict
@@ -46,6 +47,7 @@ class _Process:
         self.held = HeldScopes(Limits.of(settings), bytes_max=settings.degraded_bytes_max)
         self.conflicts = Conflicts()
         self.seen: OrderedDict[tuple[ScopeId, bytes], str] = OrderedDict()
+        self.seeing = threading.Lock()
         self.merging: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
             weakref.WeakKeyDictionary()
         )
@@ -131,6 +133,7 @@ class Reaching:
     async def _look_again(self) -> None:
         """Valkey answers; else `Away` is raised."""
         instance = await self.valkey.client.instance()
+        self.valkey.client.forget_features()
         if not self._here.outage.answered(instance):
             log.error("valkey_reset", reason="it came back without what it had held")
         self._keep_merging()
@@ -192,11 +195,12 @@ class Reaching:
         return (*((seen,) if seen else ()), *((at.id,) if fault.sent else ()))
 
     def _saw(self, scope: Scope, field: bytes, version: str) -> None:
-        seen = self._here.seen
-        seen[(scope.id, field)] = version
-        seen.move_to_end((scope.id, field))
-        while len(seen) > _SEEN_MAX:
-            seen.popitem(last=False)
+        here = self._here
+        with here.seeing:
+            here.seen[(scope.id, field)] = version
+            here.seen.move_to_end((scope.id, field))
+            while len(here.seen) > _SEEN_MAX:
+                here.seen.popitem(last=False)
 
     def discard(self, scope: Scope, field: bytes | None = None) -> None:
         """Nothing of the field, or of the scope, is held any more: it was decided elsewhere."""

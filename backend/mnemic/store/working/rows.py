@@ -23,6 +23,7 @@ __all__ = [
     "delete_all",
     "delete_notes",
     "delete_row",
+    "drop",
     "entry_of",
     "everything",
     "known",
@@ -87,6 +88,12 @@ PURGE = Statement("""
        SELECT x.id FROM mnemic.working_memory x
         WHERE {tenant:x} AND x.expires_at < :before ORDER BY x.expires_at LIMIT :limit)
 """)
+PURGE_NOTES = Statement("""
+    DELETE FROM mnemic.working_notes n
+     WHERE {tenant:n} AND n.scope_id IN (
+       SELECT h.scope_id FROM mnemic.working_heads h
+        WHERE {tenant:h} AND h.notes_expire_at < :before LIMIT :limit)
+""")
 PURGE_SCOPE = Statement("""
     DELETE FROM mnemic.working_memory w WHERE {owned:w} AND w.expires_at < :before
 """)
@@ -97,6 +104,8 @@ LOCK = Statement("""
     RETURNING h.keys, h.bytes, h.notes, h.notes_bytes, h.notes_expire_at, h.floor, h.fence,
               h.restored
 """)
+LOCKED = Statement("SELECT FROM mnemic.working_heads h WHERE {owned:h} FOR UPDATE")
+DELETE_HEAD = Statement("DELETE FROM mnemic.working_heads h WHERE {owned:h}")
 SET_HEAD = Statement("""
     UPDATE mnemic.working_heads h
        SET keys = :keys, bytes = :bytes, notes = :notes, notes_bytes = :notes_bytes,
@@ -227,8 +236,12 @@ async def recount(unit: Unit, scope: Scope, head: Head, now: datetime, before: d
 
 
 async def purge(unit: Unit, *, before: datetime, limit: int) -> int:
-    """How many rows of the tenant, expired before then, are gone; at most `limit`."""
-    return await unit.execute(PURGE, before=before, limit=limit)
+    """How many rows of the tenant, expired before then, are gone.
+
+    At most `limit` entries, and the notes of as many scopes.
+    """
+    entries = await unit.execute(PURGE, before=before, limit=limit)
+    return entries + await unit.execute(PURGE_NOTES, before=before, limit=limit)
 
 
 async def lock(unit: Unit, scope: Scope) -> Head:
@@ -238,6 +251,13 @@ async def lock(unit: Unit, scope: Scope) -> Head:
     if row is None:
         raise AssertionError(scope)
     return Head(**dict(row))
+
+
+async def drop(unit: Unit, scope: Scope) -> None:
+    """Entries, notes and the head are gone, once nobody writes in the scope any more."""
+    if await unit.fetch_one(LOCKED, scopes=[scope.id]) is not None:
+        await delete_all(unit, scope)
+        await unit.execute(DELETE_HEAD, scopes=[scope.id])
 
 
 async def set_head(unit: Unit, scope: Scope, head: Head) -> None:

@@ -54,11 +54,14 @@ class Stamps:
         self._node = self._process & (NODE_STEP - 1)
         self._last = getattr(self, "_last", 0)
 
-    def tick(self, now_ms: int) -> Moment:
-        """A moment whose stamp is later than all given and observed here."""
+    def _held(self) -> threading.Lock:
         if self._pid != os.getpid():
             self._renew()
-        with self._lock:
+        return self._lock
+
+    def tick(self, now_ms: int) -> Moment:
+        """A moment whose stamp is later than all given and observed here."""
+        with self._held():
             self._last = max(self._last + 1, now_ms << _COUNTER_BITS)
             stamp = self._last << _NODE_BITS | self._node
             return Moment(now_ms, stamp, self._process)
@@ -67,5 +70,5 @@ class Stamps:
         """Later stamps will be greater than `version`, which was read from a store."""
         if version >= stamp_at(now_ms + _AHEAD_MS_MAX):
             return
-        with self._lock:
+        with self._held():
             self._last = max(self._last, version >> _NODE_BITS)
