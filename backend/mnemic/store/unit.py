@@ -321,12 +321,20 @@ async def _commit(connection: Any) -> None:
 
 async def _roll_back(connection: Any) -> None:
     """The connection has no open transaction, or is closed."""
+    ending = asyncio.ensure_future(connection.execute("ROLLBACK"))
+    ending.add_done_callback(_ended)
     try:
         async with asyncio.timeout(_ROLLBACK_SECONDS_MAX):
-            await asyncio.shield(asyncio.ensure_future(connection.execute("ROLLBACK")))
+            await asyncio.shield(ending)
     except BaseException:  # noqa: BLE001 - whatever stands in the way, no transaction stays open
         with suppress(Exception):
             connection.terminate()
+
+
+def _ended(ending: asyncio.Future[Any]) -> None:
+    """Its fault was heard, even if whoever waited for it was cancelled meanwhile."""
+    if not ending.cancelled():
+        ending.exception()
 
 
 async def _prepare_connection(connection: Any) -> None:
