@@ -499,7 +499,11 @@ async def test_a_durable_value_survives_a_valkey_that_lost_everything(
         assert await again.get("d") == 1
         assert await again.get_all() == {"d": 1}
         await again.set("d", 3)
-        assert await again.get("d") == 3
+        await fresh.drop_rest(scope)
+        assert await again.get_all() == {"d": 3}
+        await again.set("d", 4, durable=False)
+        await fresh.drop_rest(scope)
+        assert await again.get_all() == {}
 
 
 async def test_a_restore_that_lost_its_process_is_brought_to_its_end(
@@ -529,6 +533,70 @@ async def test_a_restore_that_lost_its_process_is_brought_to_its_end(
     assert was_shut
     assert await waiting == "old"
     assert await other.get_all() == {"d": "old", "k": "old"}
+
+
+async def test_everybody_waits_while_a_scope_is_being_restored(
+    memory: WorkingMemory, other: WorkingMemory, proxy: Proxy
+) -> None:
+    await proxy.cut()
+    await memory.set("held", 1)
+    await other.set("k", "old")
+    saved = await other.create_checkpoint()
+    await other.set("k", "new")
+    await other.append_scratchpad("before")
+    restoring = other._places.place._restoring
+    decide = restoring._decide
+    may_decide = asyncio.Event()
+
+    async def decide_later(*given: Any) -> Any:
+        await may_decide.wait()
+        return await decide(*given)
+
+    restoring._decide = decide_later
+    restore = asyncio.ensure_future(other.restore_checkpoint(saved))
+    async with asyncio.timeout(10):
+        while b"g" not in await _values(other):  # noqa: ASYNC110 - what the server holds
+            await asyncio.sleep(0.005)
+    calls = {
+        name: asyncio.ensure_future(call)
+        for name, call in {
+            "get": other.get("k"),
+            "list": other.list_keys(),
+            "all": other.get_all(),
+            "notes": other.get_scratchpad(),
+            "set": other.set("set", 1),
+            "delete": other.delete("k"),
+            "append": other.append_scratchpad("after"),
+            "task": other.set_task_state(TaskState("after")),
+        }.items()
+    }
+    await proxy.open()
+    done, _ = await asyncio.wait(calls.values(), timeout=0.3)
+    was_held = (await memory.status()).pending
+    may_decide.set()
+    await restore
+    await asyncio.gather(*calls.values())
+    await merged(memory)
+
+    assert done == set()
+    assert was_held == 1
+    assert await calls["get"] in {"old", None}
+    assert await calls["delete"] is True
+    assert set(await calls["notes"]) <= {"after"}
+    assert await other.get_all() == {"set": 1}
+    assert await other.get_scratchpad() == ["after"]
+    assert await other.get_task_state() == TaskState("after")
+    # What was held is older than the restore that replaced everything.
+    assert [one.key for one in (await memory.status()).recent_conflicts] == ["held"]
+
+
+async def _values(memory: WorkingMemory) -> dict[bytes, bytes]:
+    """What Valkey holds of the scope."""
+    valkey = memory._places.place._valkey
+    found: dict[bytes, bytes] = await valkey.client.call(
+        "HGETALL", valkey._keys(memory._scope).values
+    )
+    return found
 
 
 async def test_a_restore_that_was_never_decided_leaves_no_trace(
