@@ -99,3 +99,21 @@ async def test_a_fact_moves_up_with_all_that_made_it_sure(
     assert after["reinforcement_count"] == 4
     for name in ("confidence", "first_learned", "last_reinforced"):
         assert after[name] == before[name]
+
+
+async def test_a_fact_that_moved_up_is_found_by_meaning_at_once(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    session = scope.session("s")
+    await memory.remember("The vault code is purple.", scope=session)
+    await memory.sessions.append(a_conversation(["Hello.", "Hello."]), scope=session)
+    before = await memory.recall("what colour opens the safe?", scope=session, floor=0.0)
+
+    await memory.sessions.end(scope=session)
+
+    after = await memory.recall("what colour opens the safe?", scope=scope, floor=0.0)
+    told = {hit.text: hit for found in (before, after) for hit in found.hits if hit.kind == "fact"}
+    [fact] = [hit for hit in after.hits if hit.kind == "fact"]
+    assert fact.near_place is not None
+    assert fact.reasons.cosine > 0.2
+    assert len(told) == 1

@@ -332,6 +332,7 @@ class FactLedger:
             reason, landing = "moved to the wider scope when the session ended", None
             try:
                 landing = await self.put(parent, moved, await self.evidence_of(fact.id), now=now)
+                await self._unit.vectors.copy_fact(scope, fact.id, to=landing.id)
             except Retracted:
                 reason = "retracted in the wider scope"
             await self._unit.facts.retire(

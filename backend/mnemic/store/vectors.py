@@ -77,6 +77,22 @@ LIFT = {
 }
 
 
+# A fact that moves gets a new row of the same text, so its vector is the same.
+COPY_FACT = Statement("""
+    WITH made AS (
+      INSERT INTO mnemic.fact_vectors (tenant_id, model_id, scope_id, memory_id, embedding)
+      SELECT f.tenant_id, v.model_id, f.scope_id, f.id, v.embedding
+        FROM mnemic.fact_vectors v
+        JOIN mnemic.facts f ON {tenant:f} AND f.id = :to AND f.status = 'live'
+       WHERE {tenant:v} AND v.memory_id = :source
+      ON CONFLICT (tenant_id, model_id, memory_id) DO NOTHING
+      RETURNING memory_id
+    )
+    UPDATE mnemic.facts m SET needs_vector = false
+     WHERE {tenant:m} AND m.id IN (SELECT made.memory_id FROM made)
+""")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingText:
     """A memory that has no vector yet, with the text to embed."""
@@ -126,6 +142,11 @@ class VectorStore:
                     PendingText(kind=kind, id=row["id"], text=_text(kind, row)) for row in rows
                 ]
         return found
+
+    async def copy_fact(self, scope: Scope, source: UUID, *, to: UUID) -> None:
+        """The fact `to`, made of one that stood in `scope`, has the same vector."""
+        del scope  # both rows are held by the unit that moves the fact
+        await self._unit.execute(COPY_FACT, source=source, to=to)
 
     async def lift(self, scope: Scope, *, parent: Scope) -> None:
         """The vectors of memories that moved from a session to its parent stand there too."""
