@@ -376,3 +376,19 @@ async def test_history_does_not_stand_in_the_way_of_what_is_true(
     assert kept.id in {hit.id for hit in found.hits}
     assert all(hit.near_place for hit in found.hits)
     assert await seen.fetchval(vectors, scope.id) == 2
+
+
+async def test_ids_are_taken_as_the_text_they_are_in_json(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    kept = await memory.remember("The rota is weekly.", scope=scope)
+
+    forgotten = await memory.forget([str(kept.id)], scope=scope)  # type: ignore[list-item]
+
+    assert forgotten.total == 1
+
+
+@pytest.mark.parametrize("ids", [["abc"], "abc", [None], [{}], 7])
+async def test_what_is_no_id_is_named(memory: MemoryManager, scope: Scope, ids: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^ids: "):
+        await memory.forget(ids, scope=scope)  # type: ignore[arg-type]

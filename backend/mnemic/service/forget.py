@@ -49,7 +49,7 @@ async def forget(
     `InvalidInput` for an empty or overlong list.
     """
     limit = tools.settings.limits.batch_max
-    wanted = list(dict.fromkeys(ids))
+    wanted = list(dict.fromkeys(_identified(one) for one in _listed(ids)))
     if not wanted:
         raise InvalidInput("must name at least one memory", field="ids")
     if len(wanted) > limit:
@@ -91,6 +91,22 @@ async def forget(
         return Forgotten(counts=counts)
 
     return await tools.transact(scope.tenant.id, land)
+
+
+def _listed(ids: object) -> Sequence[object]:
+    if isinstance(ids, str | bytes | UUID) or not isinstance(ids, Sequence):
+        raise InvalidInput("must be a list of ids", field="ids")
+    return ids
+
+
+def _identified(given: object) -> UUID:
+    """The id, also as the text that it becomes in JSON."""
+    if isinstance(given, UUID):
+        return given
+    try:
+        return UUID(str(given))
+    except ValueError:
+        raise InvalidInput(f"holds {str(given)[:60]!r}, which is no id", field="ids") from None
 
 
 def _grouped(
