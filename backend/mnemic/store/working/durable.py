@@ -78,13 +78,22 @@ class ValkeyPlace:
 
     async def get(self, scope: Scope, field: bytes, at: Moment) -> Entry | None:
         """The entry with its value, if it is live."""
+        away = self._reaching.is_away
+        if away:  # what others mark as durable cannot be seen from here
+            with suppress(Unavailable):
+                return await self._get_durable(scope, field, at)
         fault: Unavailable | None = None
         try:
             if field in await self._durables(scope):
                 return await self._get_durable(scope, field, at)
         except Unavailable as raised:
             fault = raised
-        here = await self._reaching.get(scope, field, at)
+        try:
+            here = await self._reaching.get(scope, field, at)
+        except StoreUnavailable:
+            if fault is not None or away:
+                raise
+            return await self._get_durable(scope, field, at)
         if here is not None and here.is_live(at.now_ms):
             if here.state is State.DURABLE:
                 return await self._get_durable(scope, field, at)
@@ -131,7 +140,9 @@ class ValkeyPlace:
         if put.durable or (put.durable is None and await self._is_durable(scope, put, at)):
             return await self._put_durable(scope, put, at)
         try:
-            entry, was_durable = await self._reaching.put(scope, put, at)
+            entry, was_durable = await self._reaching.put(
+                scope, put, at, elsewhere=lambda: self._is_stored(scope, put, at)
+            )
         except Elsewhere:
             return await self._put_durable(scope, put, at)
         if was_durable or (put.durable is False and await self._is_durable(scope, put, at)):
@@ -140,12 +151,20 @@ class ValkeyPlace:
         return entry
 
     async def _is_durable(self, scope: Scope, put: Put, at: Moment) -> bool:
-        """Whether PostgreSQL has it, where Valkey cannot say so; nothing is asked otherwise."""
+        """Whether PostgreSQL has it, as far as that is known; it is asked for `durable=False`."""
         known = self._leases.known(scope)
-        if known is None and (self._reaching.is_away or put.durable is False):
+        if known is None and put.durable is False:
             with suppress(Unavailable):
                 known = await self._durables(scope)
         found = known.get(put.field) if known is not None else None
+        return found is not None and found.is_live(at.now_ms)
+
+    async def _is_stored(self, scope: Scope, put: Put, at: Moment) -> bool:
+        """Whether PostgreSQL has it and is to keep it; asked when Valkey cannot say."""
+        found: Entry | None = None
+        if put.durable is None:
+            with suppress(Unavailable):
+                found = await self.postgres.stored(scope, put.field)
         return found is not None and found.is_live(at.now_ms)
 
     async def _put_durable(self, scope: Scope, put: Put, at: Moment) -> Entry:
@@ -195,6 +214,10 @@ class ValkeyPlace:
             try:
                 existed = await self._reaching.delete(scope, field, at)
             except Elsewhere:
+                durable = True
+            except (StoreUnavailable, OutcomeUnknown):
+                if fault is not None or await self.postgres.stored(scope, field) is None:
+                    raise
                 durable = True
         if durable:
             return await self._delete_durable(scope, field, at)

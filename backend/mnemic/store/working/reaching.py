@@ -28,7 +28,7 @@ from mnemic.store.working.held import Conflicts, Held, HeldScopes
 from mnemic.store.working.outage import Outage
 from mnemic.store.working.place import Entry, Limits, Put
 from mnemic.store.working.stamps import Moment
-from mnemic.store.working.valkey import HeldNote, Valkey
+from mnemic.store.working.valkey import Elsewhere, HeldNote, Valkey
 
 __all__ = ["Reaching"]
 
@@ -151,11 +151,18 @@ class Reaching:
             self._saw(scope, field, f"{entry.version:016x}")
         return entry
 
-    async def put(self, scope: Scope, put: Put, at: Moment) -> tuple[Entry, bool]:
-        """The entry as it is kept, and whether it was durable before. Raises `Elsewhere`."""
+    async def put(
+        self, scope: Scope, put: Put, at: Moment, *, elsewhere: Callable[[], Awaitable[bool]]
+    ) -> tuple[Entry, bool]:
+        """The entry as it is kept, and whether it was durable before. Raises `Elsewhere`.
+
+        Before it is held, `elsewhere` says whether PostgreSQL has it.
+        """
         try:
             entry, durable = await self._try(scope, lambda: self.valkey.put(scope, put, at))
         except Away as fault:
+            if await elsewhere():
+                raise Elsewhere from fault
             held = self._held_or_refused(fault)
             entry = held.put(scope, put, at, known=self._known(scope, put.field, at, fault))
             self._keep_merging()
