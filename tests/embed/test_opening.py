@@ -52,7 +52,7 @@ async def test_an_endpoint_is_called_as_the_settings_say(endpoint: Any) -> None:
     ("changes", "setting"),
     [
         ({"model": "all-mpnet-base-v2"}, "embedding.model"),
-        ({"dimensions": 1536}, "embedding.dimensions"),
+        ({"dimensions": 512}, "embedding.dimensions"),
         ({"provider": "openai", "api_key": "k"}, "embedding.model"),
         ({"provider": "openai", "model": "m"}, "embedding.api_key"),
         ({"provider": "openai", "model": "m", "base_url": "here"}, "embedding.base_url"),
