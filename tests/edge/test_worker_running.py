@@ -147,8 +147,10 @@ def settings(database: Any, servers: EmbeddedServers) -> MemorySettings:
 
 
 @pytest.fixture
-def environment(settings: MemorySettings) -> dict[str, str]:
-    return environment_of(settings)
+def environment(settings: MemorySettings) -> Iterator[dict[str, str]]:
+    """A folder of its own for temporary files, since a killed worker leaves some."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield {**environment_of(settings), "TMPDIR": folder}
 
 
 def environment_of(settings: MemorySettings) -> dict[str, str]:
