@@ -1,7 +1,7 @@
 """Who may see what, in plain Python: a scope sees itself and what stands above it.
 
 Every token and id has one place. Ending a session moves all of its places to the scope above it,
-but for those of its working memory, which nobody else ever sees.
+but for the values of its working memory, which nobody else ever sees.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Oracle:
     ended_sessions: dict[Scope, None] = field(default_factory=dict)
     recorded_episodes: dict[UUID, None] = field(default_factory=dict)
     private: dict[str | UUID, None] = field(default_factory=dict)
+    told_at_end: dict[str, None] = field(default_factory=dict)
     checkpoints: dict[UUID, Scope] = field(default_factory=dict)
     tokens: int = 0
     tenants_alone: bool = False
@@ -48,6 +49,12 @@ class Oracle:
         """A new token that `scope` alone may see, and no scope below it."""
         made = self.mint(scope)
         self.private[made] = None
+        return made
+
+    def mint_working(self, scope: Scope) -> str:
+        """As `mint_private`, in a note or the task: the episode of a session may tell of it."""
+        made = self.mint_private(scope)
+        self.told_at_end[made] = None
         return made
 
     def own_checkpoints(self, scope: Scope) -> list[UUID]:
@@ -97,8 +104,9 @@ class Oracle:
         if session.parent is None:
             raise AssertionError(session)
         for what, place in self.places.items():
-            if place == session and what not in self.private:
+            if place == session and (what not in self.private or what in self.told_at_end):
                 self.places[what] = session.parent
+                self.private.pop(what, None)
 
     def idle(self, *, at: datetime, after: timedelta) -> list[Scope]:
         """Open sessions in which nothing happened for so long."""

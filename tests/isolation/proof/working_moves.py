@@ -1,4 +1,7 @@
-"""What the methods of working memory are called with; no other scope ever sees what it holds."""
+"""What the methods of working memory are called with; no other scope sees what it holds.
+
+But the episode of a session that ends may tell of its task and its notes, one scope up.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +51,11 @@ def _pattern(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Va
 
 
 def _task(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values:
-    return {"state": TaskState(current_step=1, description=oracle.mint_private(scope))}
+    return {"state": TaskState(current_step=1, description=oracle.mint_working(scope))}
 
 
 def _note(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values:
-    return {"content": f"Do not forget {oracle.mint_private(scope)}."}
+    return {"content": f"Do not forget {oracle.mint_working(scope)}."}
 
 
 def _checkpoint(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values:
