@@ -30,6 +30,7 @@ class Oracle:
     items: dict[str, dict[UUID, None]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     scopes: dict[UUID, Scope] = field(default_factory=dict)
     open_sessions: dict[Scope, datetime] = field(default_factory=dict)
+    resting: set[Scope] = field(default_factory=set)
     ended_sessions: dict[Scope, None] = field(default_factory=dict)
     recorded_episodes: dict[UUID, None] = field(default_factory=dict)
     private: dict[str | UUID, None] = field(default_factory=dict)
@@ -109,5 +110,9 @@ class Oracle:
                 self.private.pop(what, None)
 
     def idle(self, *, at: datetime, after: timedelta) -> list[Scope]:
-        """Open sessions in which nothing happened for so long."""
-        return [one for one, last in self.open_sessions.items() if last < at - after]
+        """Open sessions in which nothing happened for so long, but for those that were paused."""
+        return [
+            one
+            for one, last in self.open_sessions.items()
+            if last < at - after and one not in self.resting
+        ]

@@ -29,6 +29,7 @@ STARTING_VERBS = frozenset({"sessions.start", "lifecycle.spawn"})
 MOVING_VERBS = frozenset(
     {"sessions.pause", "sessions.resume", "lifecycle.pause", "lifecycle.resume"}
 )
+PAUSING_VERBS = frozenset({"sessions.pause", "lifecycle.pause"})
 ENDING_VERBS = frozenset({"sessions.end", "lifecycle.terminate"})
 _KINDS: dict[type, str] = {Turn: "turn", Episode: "episode", Fact: "fact", Procedure: "procedure"}
 
@@ -121,17 +122,20 @@ class Play:
         verb = answer.call.verb
         # Starting a session that is open changes nothing, so it does not count as activity either.
         is_new = verb in STARTING_VERBS and scope not in self.oracle.open_sessions
-        if verb in MOVING_VERBS or is_new:
+        has_more = verb == "sessions.append" and any(one.created for one in answer.value)
+        if verb in MOVING_VERBS or is_new or has_more:
             self.oracle.active(scope, answer.call.at)
-        elif verb == "sessions.append" and any(one.created for one in answer.value):
-            self.oracle.active(scope, answer.call.values["turns"][0].occurred_at)
+            if verb in PAUSING_VERBS:
+                self.oracle.resting.add(scope)
+            elif verb in MOVING_VERBS:
+                self.oracle.resting.discard(scope)
         elif verb in ENDING_VERBS:
             self.oracle.end(scope)
 
     def _settle_ingest(self, report: IngestReport, call: Call) -> None:
         for session in report.sessions:
             if session.turns_added:
-                self.oracle.active(session.scope, call.values["entries"][0].turn.occurred_at)
+                self.oracle.active(session.scope, call.at)
             self.oracle.meet(session.scope)
             if session.episode_id is not None:
                 self.oracle.end(session.scope)
