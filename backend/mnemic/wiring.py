@@ -50,11 +50,14 @@ class Servers:
         owner_url: str | None,
         redis_url: str,
         started: embedded.EmbeddedServers | None = None,
+        embeds_database: bool = False,
     ) -> None:
         self.database_url = database_url
         self.owner_url = owner_url
         self.redis_url = redis_url
         self.started = started
+        self.embeds_database = embeds_database
+        """Whether the database is one of `started`: it may be set, and Valkey alone embedded."""
 
     async def close(self) -> None:
         """Embedded servers stop when their last user closes; others are none of ours."""
@@ -73,6 +76,7 @@ async def resolve_servers(settings: MemorySettings, *, migrate: bool = True) -> 
         _text(settings.database_owner_url),
         _text(settings.redis_url),
     )
+    embeds_database = not database_url
     if database_url and redis_url:
         return Servers(database_url=database_url, owner_url=owner_url, redis_url=redis_url)
     started = await asyncio.to_thread(embedded.start, settings.embedded)
@@ -94,6 +98,7 @@ async def resolve_servers(settings: MemorySettings, *, migrate: bool = True) -> 
         owner_url=owner_url,
         redis_url=redis_url or started.redis_url,
         started=started,
+        embeds_database=embeds_database,
     )
 
 

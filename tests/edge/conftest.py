@@ -21,6 +21,7 @@ import structlog
 from mnemic.edge.cli.endings import run_app
 from mnemic.edge.main import app
 from mnemic.embedded import EmbeddedServers
+from mnemic.embedded.layout import remove_home
 
 PROGRAM = Path(sys.executable).with_name("mnemic")
 PATIENCE_SECONDS = 120
@@ -101,14 +102,17 @@ def _ended(code: int, out: bytes, err: bytes, *, traced: bool = False) -> Ended:
 
 
 @pytest.fixture
-def bare_environment(tmp_path: Path) -> dict[str, str]:
+def bare_environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     """No settings at all, and a data folder that does not exist yet."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("MEM_")}
-    return kept | {
-        "MEM_EMBEDDED__DATA_DIR": str(tmp_path / "data"),
+    data = tmp_path / "data"
+    yield kept | {
+        "MEM_EMBEDDED__DATA_DIR": str(data),
         "HOME": str(tmp_path),
         "COLUMNS": "100",
     }
+    # Below a closed folder the data lie elsewhere, and would meet the next run at this same path.
+    remove_home(data)
 
 
 @pytest.fixture

@@ -90,6 +90,18 @@ def test_a_missing_schema_is_told_with_its_remedy(mnemic: Any, empty_database: A
     assert "row security" not in verdicts(ended)
 
 
+def test_a_database_of_ones_own_beside_an_embedded_valkey_is_not_taken_for_an_embedded_one(
+    bare: Any, empty_database: Any
+) -> None:
+    bare.environment["MEM_DATABASE_URL"] = empty_database.app_url
+
+    ended = bare("doctor", "--json", MEM_DATABASE__REQUIRE_DURABLE="false")
+
+    assert ended.code == 1
+    assert verdicts(ended)["Valkey"] == "ok"
+    assert finding(ended, "schema")["verdict"] == "fail"
+
+
 def test_a_missing_database_is_told_with_its_remedy(mnemic: Any, servers: Any) -> None:
     mnemic.environment["MEM_DATABASE_URL"] = servers.postgres_url("mnemic_app", "no_such_database")
 

@@ -61,12 +61,14 @@ class Finding:
 class Patient:
     """What is examined. `data_dir` is the folder of embedded servers, if there are any.
 
+    `embeds_database` tells whether the database is one of them: its schema is brought up by itself.
     `open_embedder` may raise what the settings deserve.
     """
 
     database_url: str | None
     redis_url: str | None
     data_dir: Path | None
+    embeds_database: bool
     database: DatabaseSettings
     open_embedder: Callable[[], Embedder]
 
@@ -101,13 +103,12 @@ async def _database(patient: Patient, url: str) -> list[Finding]:
         return [failure("schema", fault)]
     except MnemicError as fault:
         return [failure("PostgreSQL", fault)]
-    is_embedded = patient.data_dir is not None
     findings = [
         _server(found.server),
         _extensions(found.server),
         _durability(found.server, is_required=patient.database.require_durable),
         _role(found.role),
-        _schema(found.revision, upgrades_itself=is_embedded),
+        _schema(found.revision, upgrades_itself=patient.embeds_database),
     ]
     if found.revision.current is not None:
         findings += [_row_security(found), _rules(found), _indexes(found)]

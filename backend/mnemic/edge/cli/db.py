@@ -37,7 +37,7 @@ async def prepare(servers: Servers) -> None:
     from mnemic.store.roles import init
     from mnemic.wiring import EMBEDDED_DATABASE
 
-    if servers.started is not None and servers.owner_url is not None:
+    if servers.started is not None and servers.embeds_database:
         await init(servers.started.postgres_url(), database=EMBEDDED_DATABASE)
 
 

@@ -111,12 +111,16 @@ async def _opened(tour: _Tour, memory: MemoryManager) -> AsyncIterator[MemoryMan
 
 
 def _show_servers(tour: _Tour, settings: MemorySettings, servers: Servers) -> None:
-    where = (
-        f"embedded, in {settings.embedded.data_dir}"
-        if servers.started is not None
-        else "as set in MEM_DATABASE_URL and MEM_REDIS_URL"
-    )
-    tour.document |= {"scope": scope_json(SCOPE), "embedded": servers.started is not None}
+    folder = settings.embedded.data_dir
+    if servers.started is None:
+        where = "as set in MEM_DATABASE_URL and MEM_REDIS_URL"
+    elif not servers.embeds_database:
+        where = f"PostgreSQL as set in MEM_DATABASE_URL, Valkey embedded, in {folder}"
+    elif settings.redis_url is not None:
+        where = f"Valkey as set in MEM_REDIS_URL, PostgreSQL embedded, in {folder}"
+    else:
+        where = f"embedded, in {folder}"
+    tour.document |= {"scope": scope_json(SCOPE), "embedded": servers.embeds_database}
     tour.line(f"Mnemic demo, in the memory of {described(SCOPE)}", style="bold")
     tour.head("servers", f"PostgreSQL and Valkey are up: {where}")
 
@@ -236,7 +240,8 @@ async def _build_section(tour: _Tour, memory: MemoryManager) -> None:
 def _show_next(tour: _Tour, servers: Servers) -> None:
     options = f"{shlex.quote(command_name())} {{}} {options_of(SCOPE)}"
     again = questions(QUESTIONS_SHOWN + 3)[-1]
-    tour.document["data_dir"] = str(servers.started.data_dir) if servers.started else None
+    holding = servers.started if servers.embeds_database else None
+    tour.document["data_dir"] = str(holding.data_dir) if holding else None
     tour.line()
     tour.line("What to try next:", style="bold")
     for command in (
@@ -247,8 +252,8 @@ def _show_next(tour: _Tour, servers: Servers) -> None:
         f"{shlex.quote(command_name())} doctor",
     ):
         tour.line(f"   {command}")
-    if servers.started is not None:
-        tour.line(f"The data lies in {_data_folders(servers.started)}.")
+    if holding is not None:
+        tour.line(f"The data lies in {_data_folders(holding)}.")
     tour.line(f"All of it took {sum(tour.seconds.values()):.1f} s.")
 
 

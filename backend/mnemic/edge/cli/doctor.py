@@ -74,6 +74,7 @@ async def _findings() -> list[Finding]:
         database_url=servers.database_url if servers else set_urls[0],
         redis_url=servers.redis_url if servers else set_urls[1],
         data_dir=_data_folder(settings, servers),
+        embeds_database=not set_urls[0],
         database=settings.database,
         open_embedder=lambda: open_embedder(settings.embedding),
     )
