@@ -22,6 +22,7 @@ from mnemic.service.record_fact import record_facts
 from mnemic.service.remember import remember
 from mnemic.service.tools import Tools
 from mnemic.settings import MemorySettings
+from mnemic.settings_reading import read_settings
 from mnemic.tier.grants import Grants
 from mnemic.tier.lifecycle import Lifecycle
 from mnemic.tier.maintenance import Maintenance
@@ -55,9 +56,10 @@ class MemoryManager:
     def open(cls, settings: MemorySettings | None = None) -> Self:
         """A manager on the servers that `settings` names, or on embedded ones for what it does not.
 
-        Use it with `async with`, or call `start` and `close`.
+        Use it with `async with`, or call `start` and `close`. Without `settings` they are read from
+        the environment; `ConfigurationError` lists what is wrong there.
         """
-        return cls(Wiring(settings or MemorySettings()))
+        return cls(Wiring(settings or read_settings()))
 
     @classmethod
     def embedded(cls, data_dir: Path | str) -> Self:

@@ -352,13 +352,14 @@ def _masked(held: Any, shown: Any) -> Any:
     """The value without what must not be printed."""
     if isinstance(held, SecretStr):
         text = held.get_secret_value()
-        return _without_password(text) if "://" in text else "***"
+        return without_password(text) if "://" in text else "***"
     if isinstance(held, str) and "://" in held:
-        return _without_password(held)
+        return without_password(held)
     return shown
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
+    """The URL as it may be shown: `***` stands for each password in it."""
     try:
         parts = urlsplit(url)
     except ValueError:

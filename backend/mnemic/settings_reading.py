@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+import structlog
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
@@ -30,13 +31,22 @@ _VARIABLES_OF_COMMANDS = frozenset(
 )
 _LIKENESS = 0.75
 
+log = structlog.get_logger("mnemic")
 
-def read_settings() -> MemorySettings:
+
+def read_settings(*, warns: bool = True) -> MemorySettings:
     """The settings of this process, for entry points.
+
+    A variable that sets nothing but reads like one that would is logged, unless the caller tells of
+    it: a mistyped `MEM_DATABASE_URL` would start embedded servers without a word.
 
     Raises `ConfigurationError` whose context lists `problems`: each a name, what is wrong with its
     value, and the remedy.
     """
+    if warns:
+        for name, meant in unknown_variables().items():
+            if meant:
+                log.warning("settings.misspelt", variable=name, meant=meant)
     try:
         return MemorySettings()
     except ValidationError as fault:

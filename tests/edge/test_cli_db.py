@@ -41,11 +41,26 @@ def test_an_empty_database_goes_up_down_and_up_again(
     count = len(before["pending"])
     assert (before["current"], before["is_head"]) == (None, False)
     assert (differs.code, differs.document["ok"]) == (1, False)
-    assert up.out == f"The database stands at {before['head']}: {count} revisions done.\n"
+    assert before["database"] == empty_database.owner_url
+    assert up.out == (
+        f"{empty_database.owner_url} stands at {before['head']}: {count} revisions done.\n"
+    )
     assert (again["steps"], again["is_head"]) == (0, True)
     assert (same.code, "as this release expects it" in same.out) == (0, True)
     assert (down["current"], down["steps"]) == (None, count)
     assert (partly["current"], partly["steps"]) == ("0003", 3)
+
+
+def test_the_database_is_named_without_its_password(mnemic: Any, shared_database: Any) -> None:
+    owner_url = shared_database.owner_url
+    mnemic.environment["MEM_DATABASE_OWNER_URL"] = owner_url.replace("owner@", "owner:s3cret@")
+
+    current = mnemic("db", "current")
+    check = mnemic("db", "check", "--json")
+
+    shown = owner_url.replace("owner@", "owner:***@")
+    assert current.out.startswith(f"{shown} stands at ")
+    assert check.document["database"] == shown
 
 
 def test_the_serving_role_may_ask_where_the_database_stands(mnemic: Any) -> None:

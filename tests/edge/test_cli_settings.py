@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,19 @@ def test_a_variable_that_sets_nothing_is_told(bare: Any) -> None:
     assert "MEM_RECAL__LIMIT_MAX is set but is no setting" in ended.err
     assert "did you mean MEM_RECALL__LIMIT_MAX?" in ended.err
     assert told["unknown_variables"] == ["MEM_RECAL__LIMIT_MAX", "MEM_WHATEVER"]
+
+
+def test_every_command_warns_of_a_variable_that_is_misspelt(mnemic: Any) -> None:
+    mnemic.environment |= {"MEM_DATABSE_URL": "postgresql://db/x", "MEM_WHATEVER": "1"}
+
+    ended = mnemic("recall", "anything", "--json")
+    silent = mnemic("recall", "anything", "--json", MEM_DATABSE_URL="", MEM_LOG_LEVEL="error")
+
+    (told,) = (json.loads(line) for line in ended.err.splitlines())
+    assert told["event"] == "settings.misspelt"
+    assert (told["variable"], told["meant"]) == ("MEM_DATABSE_URL", "MEM_DATABASE_URL")
+    assert (ended.code, ended.document["hits"]) == (0, [])
+    assert silent.err == ""
 
 
 def test_a_command_of_another_edge_tells_the_same(bare: Any) -> None:

@@ -100,7 +100,7 @@ def upgrade_database(
 
     with _owner() as url:
         moved = _with_bar("Upgrading", lambda report: upgrade(url, revision, progress=report))
-    _show_moved(*moved, as_json=as_json)
+    _show_moved(url, *moved, as_json=as_json)
 
 
 @db.command("downgrade")
@@ -123,7 +123,7 @@ def downgrade_database(
         typer.confirm(f"Lose what came after {revision}?", err=True, abort=True)
     with _owner() as url:
         moved = _with_bar("Downgrading", lambda report: downgrade(url, revision, progress=report))
-    _show_moved(*moved, as_json=as_json)
+    _show_moved(url, *moved, as_json=as_json)
 
 
 @db.command("current")
@@ -133,7 +133,7 @@ def show_current(*, as_json: JsonOption = False) -> None:
 
     with _owner(serving_will_do=True) as url:
         stands = current(url)
-    _show_stand(stands, as_json=as_json)
+    _show_stand(url, stands, as_json=as_json)
 
 
 @db.command("check")
@@ -150,13 +150,13 @@ def check_database(*, as_json: JsonOption = False) -> None:
         write_json(
             {
                 "ok": found.ok,
-                **_stand_json(found.revision),
+                **_stand_json(url, found.revision),
                 "differences": list(found.differences),
                 "violations": list(found.violations),
             }
         )
     else:
-        _show_check(found)
+        _show_check(url, found)
     if not found.ok:
         raise typer.Exit(FAILED)
 
@@ -182,8 +182,8 @@ def print_sql(
         sys.stdout.write(text)
 
 
-def _show_check(found: Check) -> None:
-    _show_stand(found.revision, as_json=False)
+def _show_check(url: str, found: Check) -> None:
+    _show_stand(url, found.revision, as_json=False)
     told = [f"differs: {one}" for one in found.differences]
     told += [f"broken: {one}" for one in found.violations]
     shown = DIFFERENCES_SHOWN_MAX if found.revision.is_head else 0
@@ -297,8 +297,16 @@ def _password_of(url: SecretStr | None, role: str, setting: str) -> str | None:
     return unquote(parts.password) if parts.password else None
 
 
-def _stand_json(stands: Revision) -> dict[str, Any]:
+def _place(url: str) -> str:
+    """The database as a person may be told of it: which server, and as whom."""
+    from mnemic.settings import without_password
+
+    return without_password(url)
+
+
+def _stand_json(url: str, stands: Revision) -> dict[str, Any]:
     return {
+        "database": _place(url),
         "current": stands.current,
         "head": stands.head,
         "pending": list(stands.pending),
@@ -306,20 +314,20 @@ def _stand_json(stands: Revision) -> dict[str, Any]:
     }
 
 
-def _show_stand(stands: Revision, *, as_json: bool) -> None:
+def _show_stand(url: str, stands: Revision, *, as_json: bool) -> None:
     if as_json:
-        write_json(_stand_json(stands))
+        write_json(_stand_json(url, stands))
         return
     pending = ", ".join(stands.pending)
     rest = "this release's" if stands.is_head else f"pending: {pending}"
-    write_line(f"The database stands at {stands.current or 'no revision'}; {rest}.")
+    write_line(f"{_place(url)} stands at {stands.current or 'no revision'}; {rest}.")
 
 
-def _show_moved(stands: Revision, steps: int, *, as_json: bool) -> None:
+def _show_moved(url: str, stands: Revision, steps: int, *, as_json: bool) -> None:
     if as_json:
-        write_json({**_stand_json(stands), "steps": steps})
+        write_json({**_stand_json(url, stands), "steps": steps})
         return
     moved = (
         f"{steps} {'revision' if steps == 1 else 'revisions'} done" if steps else "nothing to do"
     )
-    write_line(f"The database stands at {stands.current or 'no revision'}: {moved}.")
+    write_line(f"{_place(url)} stands at {stands.current or 'no revision'}: {moved}.")

@@ -58,7 +58,7 @@ async def _findings() -> list[Finding]:
     from mnemic.settings_reading import read_settings
     from mnemic.wiring import resolve_servers
 
-    settings = read_settings()
+    settings = read_settings(warns=False)
     findings = _about_variables()
     servers = None
     try:

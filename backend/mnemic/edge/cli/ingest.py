@@ -124,7 +124,7 @@ def _surveyed(files: list[str], form: FormatName, name: str | None) -> list[_Job
         from mnemic.model.transcript import Bounds, Format
         from mnemic.settings_reading import read_settings
 
-        limits = read_settings().limits
+        limits = read_settings(warns=False).limits  # opening memory tells
         bounds = Bounds(
             text_chars_max=limits.text_chars_max,
             metadata_bytes_max=limits.metadata_bytes_max,

@@ -23,7 +23,7 @@ def show_settings(*, as_json: JsonOption = False) -> None:
     from mnemic.settings import variable_of
     from mnemic.settings_reading import origins, read_settings, unknown_variables
 
-    values = read_settings().effective()
+    values = read_settings(warns=False).effective()
     came_from = origins()
     unknown = unknown_variables()
     if as_json:
