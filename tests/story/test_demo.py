@@ -19,12 +19,13 @@ from typing import Any
 import pytest
 
 from mnemic.embedded.guard import holders
-from mnemic.embedded.layout import home_of
+from mnemic.embedded.layout import home_of, remove_home
 
 pytestmark = pytest.mark.story
 
 PROGRAM = Path(sys.executable).with_name("mnemic")
 PATIENCE_SECONDS = 180
+NOBODY = ("--reuid=65534", "--regid=65534", "--clear-groups")
 # What may differ between two runs: whether something was new, and how long it took.
 VOLATILE = {"seconds", "took_ms", "turns_added", "turns_known", "episode_created"}
 VOLATILE |= {"episodes_created", "score", "reasons", "confidence", "bounded"}
@@ -183,6 +184,34 @@ def test_the_commands_for_the_database_act_on_the_embedded_servers(
     assert init == {"database": "mnemic", "database_created": False}
     assert (upgrade["steps"], upgrade["current"]) == (0, first["revision"])
     assert (current["is_head"], check["ok"]) == (True, True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can take the network away, or be another")
+@pytest.mark.parametrize("lacking", ["network", "privileges"])
+def test_nothing_but_its_own_files_is_needed(lacking: str) -> None:
+    alone = {"network": ["unshare", "--net"], "privileges": ["setpriv", *NOBODY]}[lacking]
+    same = f"import sys; sys.exit(sys.version != {sys.version!r})"
+    if subprocess.run([*alone, sys.executable, "-c", same], check=False).returncode:
+        pytest.skip(f"{alone[0]} cannot start this interpreter here")
+    with tempfile.TemporaryDirectory(prefix="mnemic-alone-") as home:
+        Path(home).chmod(0o777)
+
+        ran = subprocess.run(
+            [*alone, str(PROGRAM), "demo", "--json"],
+            env={"PATH": os.defpath, "HOME": home},
+            cwd=home,
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+        remove_home(Path(home, ".local", "share", "mnemic"))
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    told = json.loads(ran.stdout)
+    assert told["data_dir"] == f"{home}/.local/share/mnemic"
+    assert told["ingest"]["episodes_created"] == 6
+    assert "frozen on Fridays" in told["context"]["text"]
 
 
 def lasting(value: Any) -> Any:
