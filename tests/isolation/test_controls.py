@@ -13,13 +13,14 @@ from proof.runs import play
 from proof.walls import Defect, Walls, standing
 
 OPERATIONS_MAX = 3_000
+SEEDS_MAX = 8
 log = structlog.get_logger("isolation")
 
 
-def leak_of(stage: Stage, defect: Defect | None = None) -> str:
+def leak_of(stage: Stage, defect: Defect | None = None, *, seed: int = 1) -> str:
     """What the machine finds first. Fails if it finds nothing."""
     with standing(stage.walls, defect), pytest.raises(Leak) as found:
-        play(stage, operations=OPERATIONS_MAX, first_seed=1, phases=(Phase.generate,))
+        play(stage, operations=OPERATIONS_MAX, first_seed=seed, phases=(Phase.generate,))
     log.info("found", walls=stage.walls.value, defect=defect, after=stage.tally.operations)
     return str(found.value)
 
@@ -46,8 +47,11 @@ def test_a_planted_defect_is_found_behind_both_walls(
 def test_without_scopes_and_walls_another_tenants_memory_is_shown(
     stage_for: Callable[..., Stage],
 ) -> None:
-    stage = stage_for(Walls.NONE, tenants_alone=True, is_maintained=False)
+    found = []
+    for seed in range(1, SEEDS_MAX + 1):
+        stage = stage_for(Walls.NONE, tenants_alone=True, is_maintained=False)
+        found.append(leak_of(stage, Defect.SCOPES_IGNORED, seed=seed))
+        if " shows {" in found[-1]:
+            return
 
-    found = leak_of(stage, Defect.SCOPES_IGNORED)
-
-    assert " shows {" in found
+    pytest.fail(f"every run met another leak first: {found}")

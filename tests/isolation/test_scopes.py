@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -258,16 +259,24 @@ async def test_rights_are_granted_upward_only(memory: MemoryManager) -> None:
             await memory.grants.allow(agent, to=target)
 
 
-async def test_a_made_up_episode_tells_nothing_of_one_that_stands_elsewhere(
+async def test_an_episode_that_stands_elsewhere_is_as_unknown_as_one_that_does_not(
     memory: MemoryManager,
 ) -> None:
-    """Its id is the caller's own claim: whether another scope has it must not show."""
+    """Its id is all that is believed of the episode handed in: the rest is read again."""
     project = a_scope().project("p")
     told = EpisodeCreate(task_description="I use Vim for deploys.", occurred_at=AT)
     hidden = await memory.at(project.agent("2")).episodic.record_episode(told)
+    seen = await memory.at(project.agent("1")).episodic.record_episode(
+        EpisodeCreate(task_description="I use Emacs for deploys.", occurred_at=AT)
+    )
 
     here = memory.at(project.agent("1")).semantic
-    [fact] = await here.extract_facts_from_episode(hidden)
-    verified = await here.verify_fact(fact.id)
+    messages = set()
+    for identity in (hidden.id, uuid4()):
+        with pytest.raises(NotFound) as refused:
+            await here.extract_facts_from_episode(replace(hidden, id=identity))
+        messages.add(str(refused.value).replace(str(identity), "ID"))
+    [fact] = await here.extract_facts_from_episode(replace(hidden, id=seen.id))
 
-    assert verified.verification == "unsupported"
+    assert len(messages) == 1
+    assert fact.object == "Emacs"

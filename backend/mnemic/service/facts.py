@@ -139,8 +139,11 @@ async def extract_facts(tools: Tools, episode: Episode, *, scope: Scope) -> list
     """The statements that the rules read in an episode are facts of `scope`.
 
     The episode is their evidence and they are as believable as it is; doing it again changes
-    nothing. What was retracted here is left out.
+    nothing. What was retracted here is left out; a value that is outdated already stands in the
+    history, and comes with its `status`. Only the id of `episode` is believed: the rest is read
+    again. Raises `NotFound`, and `Conflict` if `scope` is a session that has ended.
     """
+    episode = await _episode(tools, episode.id, scope)
     drafts: dict[tuple[str, str, str], FactCreate] = {}
     for text in (episode.summary, episode.task_description, *episode.lessons_learned):
         for draft in tools.thinker.extract_facts(
@@ -171,7 +174,16 @@ async def extract_facts(tools: Tools, episode: Episode, *, scope: Scope) -> list
         except Retracted:
             continue
         landed.append(receipt.id)
-    return await get_facts(tools, landed, scope=scope)
+    return await get_facts(tools, landed, scope=scope, live_only=False)
+
+
+async def _episode(tools: Tools, identity: UUID, scope: Scope) -> Episode:
+    found = await tools.transact(
+        scope.tenant.id, lambda unit: unit.episodes.by_ids(scope, [identity]), read_only=True
+    )
+    if not found:
+        raise NotFound("No such episode in this scope.", id=identity)
+    return found[0]
 
 
 async def resolve_conflict(

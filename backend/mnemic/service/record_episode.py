@@ -122,6 +122,7 @@ async def record_episode(
 
     write = Write(
         operation="memory.remember",
+        keeps=True,
         # The time may be that of the call, which a repeated one would not have.
         request=request_digest("episode", replace(given, occurred_at=_ANY_TIME)),
         content_digest=digest(given.task_description),

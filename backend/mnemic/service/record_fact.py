@@ -71,6 +71,7 @@ async def record_facts(
 
     write = Write(
         operation="memory.remember",
+        keeps=True,
         request=facts_request(drafts, memory, stated=stated),
         content_digest=digest(memory.content),
         key=memory.key,

@@ -151,6 +151,7 @@ async def record_procedure(
 
     write = Write(
         operation="memory.remember",
+        keeps=True,
         request=request_digest(
             "procedure",
             procedure.name,

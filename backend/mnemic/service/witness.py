@@ -13,7 +13,7 @@ import orjson
 from mnemic.model.embedding import Vector
 from mnemic.model.normalise import digest
 from mnemic.model.receipt import Durability, Receipt, VectorState
-from mnemic.model.scope import Scope
+from mnemic.model.scope import MemoryScope, Scope
 from mnemic.service.tools import Tools
 from mnemic.store.guards import AuditEntry
 from mnemic.store.unit import Unit
@@ -31,10 +31,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A write as it is claimed and witnessed: which operation, of what, under which key."""
+    """A write as it is claimed and witnessed: which operation, of what, under which key.
+
+    With `keeps` a memory comes to stand in the scope, so that a session takes part in it.
+    """
 
     operation: str
     request: bytes
+    keeps: bool = False
     content_digest: bytes | None = None
     key: str | None = None
     reason: str | None = None
@@ -55,16 +59,20 @@ async def land_once(
 ) -> Receipt:
     """`work` in one unit of `scope`, once for each idempotency key, with its audit row.
 
-    The same key with the same request gives the first answer again. Raises `Conflict` if the key
-    came with another request.
+    The same key with the same request gives the first answer again, after the end of a session too.
+    Raises `Conflict` if the key came with another request, and if a memory is to be kept in a
+    session that has ended.
     """
     now = tools.now()
+    joins = write.keeps and scope.level is MemoryScope.SESSION
 
     async def land(unit: Unit) -> Receipt:
         await unit.scopes.ensure(scope)
         answer = await claimed(unit, scope, write, now=now)
         if answer is not None:
             return Receipt.from_json(answer)
+        if joins:
+            await unit.sessions.join(scope, now=now)
         receipt = await work(unit, now)
         entry = AuditEntry(
             id=tools.new_id(),

@@ -42,6 +42,16 @@ TAKE_PLACES = Statement("""
     RETURNING s.turn_count - :count AS first_seq
 """)
 
+JOIN = Statement("""
+    INSERT INTO mnemic.sessions AS s (tenant_id, id, scope_id, name, started_at, last_active_at,
+                                      recorded_at)
+    VALUES (:tenant, :id, :id, :name, :now, :now, :now)
+    ON CONFLICT (tenant_id, id) DO UPDATE
+       SET last_active_at = greatest(s.last_active_at, excluded.last_active_at)
+     WHERE s.state <> 'ended'
+    RETURNING s.id
+""")
+
 SET_STATE = Statement("""
     UPDATE mnemic.sessions s
        SET state = :state, last_active_at = greatest(s.last_active_at, :at)
@@ -84,6 +94,15 @@ class SessionStore:
         if session.state is SessionState.ENDED:
             raise Conflict("The session has ended; start one under another name.", id=scope.id)
         return session
+
+    async def join(self, scope: Scope, *, now: datetime) -> None:
+        """The session of `scope` is open and active now, started if it was not.
+
+        Nobody else ends it until the unit is over: what is kept in it meanwhile moves up with the
+        rest. Raises `Conflict` if it has ended.
+        """
+        if await self._unit.fetch_one(JOIN, id=scope.id, name=scope.name, now=now) is None:
+            raise Conflict("The session has ended; start one under another name.", id=scope.id)
 
     async def get(self, scope: Scope) -> Session:
         """The session of `scope`. Raises `NotFound`."""

@@ -93,7 +93,9 @@ class SemanticMemory:
     async def extract_facts_from_episode(self, episode: Episode) -> list[Fact]:
         """The statements the rules read in an episode, as facts with it as evidence.
 
-        Doing it again changes nothing; what was retracted here is left out.
+        Doing it again changes nothing; what was retracted here is left out, and a value that is
+        outdated already comes with its `status`. The episode is read again by its id. Raises
+        `NotFound` if it is not visible from here, `Conflict` in a session that has ended.
         """
         return await extract_facts(self._tools, episode, scope=self._scope)
 

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from mnemic.model.episode import Episode, EpisodeId, Outcome
 from mnemic.model.procedure import Step
 from mnemic.model.scope import Scope
+from mnemic.model.trust import Trust
 from proof.choices import Choices, chance, pick
 from proof.moves import Values, key, text
 from proof.oracle import Oracle
+from proof.world import START
 
 __all__ = ["BY_ID", "ByIds"]
 
@@ -35,6 +38,23 @@ def _one(name: str) -> Callable[[list[UUID], Values], Values]:
 
 def _many(name: str) -> Callable[[list[UUID], Values], Values]:
     return lambda ids, told: {name: ids, **told}
+
+
+def _episode(ids: list[UUID], told: Values) -> Values:
+    """An episode of that id, which the caller made up but for the id."""
+    text = f"I use {told['mark']} for deploys."
+    return {"episode": Episode(
+        id=EpisodeId(ids[0]), scope_id=ids[0], title=text, summary=text, key_topics=(),
+        user_intents=(), tools_used=(), agents_used=(), task_type="note", task_description=text,
+        outcome=Outcome.SUCCESS, outcome_details=None, actions=(), context_summary=None,
+        lessons_learned=(), duration_seconds=None, tokens_used=None, importance_score=0.5,
+        message_count=0, started_at=None, ended_at=None, occurred_at=START, recorded_at=START,
+        session_id=None, trust=Trust.USER, source="caller",
+    )}  # fmt: skip
+
+
+def _mark(choices: Choices, oracle: Oracle, scope: Scope) -> Values:
+    return {"mark": oracle.mint(scope)}
 
 
 def _key(choices: Choices, oracle: Oracle, scope: Scope) -> Values:
@@ -75,12 +95,12 @@ BY_ID: dict[str, ByIds] = {
     "episodic.summarize_episodes": ByIds(("episode",), _nothing, _many("episode_ids"), ids_max=3),
     "semantic.reinforce_fact": ByIds(("fact",), _key, _one("fact_id")),
     "semantic.deprecate_fact": ByIds(("fact",), _reason, _one("fact_id")),
+    "semantic.extract_facts_from_episode": ByIds(("episode",), _mark, _episode),
     "semantic.resolve_conflict": ByIds(("fact",), _nothing, _many("fact_ids"), ids_max=3),
     "semantic.verify_fact": ByIds(("fact",), _nothing, _one("fact_id")),
     "procedural.record_outcome": ByIds(("procedure",), _outcome, _one("procedure_id")),
     "procedural.update_steps": ByIds(("procedure",), _steps, _one("procedure_id")),
 }
-"""`semantic.extract_facts_from_episode` takes an episode and has a move and a probe of its own."""
 
 
 def some_ids(choices: Choices, known: list[UUID], *, at_most: int, least: int = 1) -> list[UUID]:

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from mnemic.embedded import EmbeddedServers
-from mnemic.model.episode import Episode, Outcome
 from mnemic.model.scope import Scope, Tenant
-from mnemic.model.trust import Trust
 from proof.by_id import BY_ID, some_ids
 from proof.canaries import shape_of, tokens_in
 from proof.cast import HOMES, LEAVES, TENANTS
@@ -158,7 +156,6 @@ class IsolationMachine(RuleBasedStateMachine):
             self._probe_id,
             self._probe_checkpoint,
             self._probe_session,
-            self._probe_evidence,
         )
         pick(choices, probes)(choices)
 
@@ -206,29 +203,6 @@ class IsolationMachine(RuleBasedStateMachine):
         if len({shape_of(one.text) for one in answers}) > 1 or answers[0].fault is None:
             raise Leak(f"a foreign session is told apart: {answers}")
 
-    def _probe_evidence(self, choices: Choices) -> None:
-        """A made-up episode with a foreign id is evidence as good as one with an unknown id."""
-        oracle = self.play.oracle
-        scope = pick(choices, HOMES)
-        hidden = oracle.hidden(scope, ("episode",))
-        if not hidden:
-            return
-        self.stage.tally.probes += 1
-        verdicts = []
-        for identity in (pick(choices, hidden), unknown_id(self.play.number)):
-            episode = _episode(scope, identity, oracle.mint(scope), self.play)
-            verb = "semantic.extract_facts_from_episode"
-            call = self.play.call(verb, scope, {"episode": episode})
-            facts = self._do(self.play.make(call)).value
-            told = [(fact.predicate, fact.confidence) for fact in facts or ()]
-            for fact in facts or ():
-                check = self.play.call("semantic.verify_fact", scope, {"fact_id": fact.id})
-                verified = self._do(self.play.make(check)).value
-                told.append((verified.predicate, verified.verification))
-            verdicts.append(told)
-        if verdicts[0] != verdicts[1]:
-            raise Leak(f"a foreign episode is told from an unknown one: {verdicts}")
-
     def _the_operator_does_what_is_due(self, choices: Choices) -> None:
         if chance(choices, 3):
             self.play.at += timedelta(hours=1)
@@ -275,18 +249,6 @@ class IsolationMachine(RuleBasedStateMachine):
         async with AsyncExitStack() as stack:
             world = await open_world(stage.servers, stage.alone, stage.walls, stack)
             stage.tally.replayed += await replayed(world, answers, who)
-
-
-def _episode(scope: Scope, identity: Any, mark: str, play: Play) -> Episode:
-    text = f"I use {mark} for deploys."
-    return Episode(
-        id=identity, scope_id=scope.id, title=text, summary=text, key_topics=(), user_intents=(),
-        tools_used=(), agents_used=(), task_type="note", task_description=text,
-        outcome=Outcome.SUCCESS, outcome_details=None, actions=(), context_summary=None,
-        lessons_learned=(), duration_seconds=None, tokens_used=None, importance_score=0.5,
-        message_count=0, started_at=None, ended_at=None, occurred_at=play.at,
-        recorded_at=play.at, session_id=None, trust=Trust.USER, source="caller",
-    )  # fmt: skip
 
 
 def machine_on(stage: Stage) -> type[IsolationMachine]:

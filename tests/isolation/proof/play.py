@@ -13,7 +13,7 @@ from mnemic.model.episode import Episode
 from mnemic.model.fact import Fact
 from mnemic.model.procedure import Procedure
 from mnemic.model.receipt import Receipt
-from mnemic.model.scope import Scope, Tenant
+from mnemic.model.scope import MemoryScope, Scope, Tenant
 from mnemic.model.turn import Turn
 from mnemic.service.ingest import IngestReport
 from mnemic.service.maintain import MaintenanceReport
@@ -31,6 +31,16 @@ MOVING_VERBS = frozenset(
 )
 PAUSING_VERBS = frozenset({"sessions.pause", "lifecycle.pause"})
 ENDING_VERBS = frozenset({"sessions.end", "lifecycle.terminate"})
+KEEPING_VERBS = frozenset(
+    {
+        "remember",
+        "store_fact",
+        "semantic.store_fact",
+        "semantic.extract_facts_from_episode",
+        "episodic.record_episode",
+        "procedural.record_procedure",
+    }
+)
 _KINDS: dict[type, str] = {Turn: "turn", Episode: "episode", Fact: "fact", Procedure: "procedure"}
 
 
@@ -123,7 +133,9 @@ class Play:
         # Starting a session that is open changes nothing, so it does not count as activity either.
         is_new = verb in STARTING_VERBS and scope not in self.oracle.open_sessions
         has_more = verb == "sessions.append" and any(one.created for one in answer.value)
-        if verb in MOVING_VERBS or is_new or has_more:
+        keeps = verb in KEEPING_VERBS and answer.value != [] and not self._is_repeated(answer)
+        keeps = keeps and scope.level is MemoryScope.SESSION
+        if verb in MOVING_VERBS or is_new or has_more or keeps:
             self.oracle.active(scope, answer.call.at)
             if verb in PAUSING_VERBS:
                 self.oracle.resting.add(scope)
@@ -131,6 +143,19 @@ class Play:
                 self.oracle.resting.discard(scope)
         elif verb in ENDING_VERBS:
             self.oracle.end(scope)
+
+    def _is_repeated(self, answer: Answer) -> bool:
+        """Whether the call's key has its answer from a call before."""
+        return (
+            any(
+                one.fault is None
+                and one.call.scope == answer.call.scope
+                and one.call.values.get("idempotency_key") == answer.call.values["idempotency_key"]
+                for one in self.answers
+            )
+            if "idempotency_key" in answer.call.values
+            else False
+        )
 
     def _settle_ingest(self, report: IngestReport, call: Call) -> None:
         for session in report.sessions:
