@@ -173,6 +173,8 @@ class MemoryManager:
     ) -> Forgotten:
         """The memories of exactly these ids are gone, all or none, and refused from now on.
 
+        So are facts that rested on them alone; the episode of a session is told anew without what
+        was said there.
         Raises `NotFound` for an id that is not visible from `scope`, `Forbidden` for one that
         stands in a wider scope without a grant.
         """

@@ -121,7 +121,7 @@ def test_forgetting_is_exact_all_or_nothing_and_stays_in_its_scope(mnemic: Any) 
     assert (unknown.code, narrower.code, stranger.code, again.code) == (3, 3, 3, 3)
     assert stranger.document["error"]["code"] == "not_found"
     assert "wider" in narrower.err
-    assert gone.document == {"counts": {"fact": 1}, "total": 1}
+    assert gone.document == {"counts": {"fact": 1}, "total": 1, "reworded": 0}
 
 
 def test_a_session_rests_goes_on_and_ends_in_one_episode(

@@ -140,7 +140,7 @@ async def test_a_client_of_either_protocol_remembers_recalls_and_forgets(
             after = await client.call_tool("recall", {"query": "where is the lamp?"})
 
         assert found.structured_content is not None
-        assert gone.structured_content == {"forgotten": 1, "counts": {"fact": 1}}
+        assert gone.structured_content == {"forgotten": 1, "counts": {"fact": 1}, "reworded": 0}
         assert after.structured_content is not None
         assert after.structured_content["hits"] == []
         seen[mode] = (name, [hit["text"] for hit in found.structured_content["hits"]])

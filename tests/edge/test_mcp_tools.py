@@ -338,7 +338,7 @@ async def test_forgetting_takes_exactly_what_is_named(memory: MemoryManager, sco
         again = refused(await client.call_tool("forget", {"ids": [plan["id"]]}))
         answer = await found(client, "dig ponds")
 
-    assert gone == {"forgotten": 1, "counts": {"episode": 1}}
+    assert gone == {"forgotten": 1, "counts": {"episode": 1}, "reworded": 0}
     assert again.startswith("not_found: ")
     assert [hit["id"] for hit in answer["hits"]] == [planning["id"]]
 

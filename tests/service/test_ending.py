@@ -69,7 +69,7 @@ async def test_every_turn_counts_once_where_some_were_forgotten(
     memory: MemoryManager, scope: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = scope.session("s")
-    monkeypatch.setattr("mnemic.service.end_session.PAGE", 3)
+    monkeypatch.setattr("mnemic.service.sessions._PAGE", 3)
     turns = [a_turn(f"Decision {number} was made.") for number in range(10)]
     receipts = await memory.sessions.append(turns, scope=session)
     await memory.forget([receipts[1].id, receipts[2].id], scope=session)

@@ -211,15 +211,19 @@ async def test_facts_that_do_not_contradict_are_not_resolved(
 
 
 async def test_a_fact_is_verified_against_its_evidence(memory: MemoryManager, scope: Scope) -> None:
-    here = memory.at(scope)
-    episode = await here.episodic.record_episode(
-        EpisodeCreate(task_description="We use Valkey for the carts.", occurred_at=AT)
-    )
+    session = scope.session("s")
+    told = EpisodeCreate(task_description="We use Valkey for the carts.", occurred_at=AT)
+    here = memory.at(session)
+    episode = await here.episodic.record_episode(told)
     [fact] = await here.semantic.extract_facts_from_episode(episode)
 
     supported = await here.semantic.verify_fact(fact.id)
-    await memory.forget([episode.id], scope=scope)
-    unsupported = await here.semantic.verify_fact(fact.id)
+    # What is forgotten above does not move there, and so is not to be seen from there.
+    above = await memory.at(scope).episodic.record_episode(told)
+    await memory.forget([above.id], scope=scope)
+    await memory.sessions.end(scope=session)
+    [moved] = await memory.at(scope).semantic.search_facts("Valkey")
+    unsupported = await memory.at(scope).semantic.verify_fact(moved.id)
 
     assert supported.verification == "supported"
     assert supported.verified_at is not None

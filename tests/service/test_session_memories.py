@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+import asyncpg
 import pytest
 
 from mnemic import (
@@ -176,3 +177,44 @@ async def test_an_episode_is_believed_by_its_id_alone(memory: MemoryManager, sco
     assert fact.object == "Valkey"
     with pytest.raises(NotFound):
         await here.semantic.extract_facts_from_episode(replace(episode, id=uuid4()))
+
+
+def _way(*actions: str) -> ProcedureCreate:
+    return ProcedureCreate(name="Ship it", steps=tuple(Step(action=one) for one in actions))
+
+
+async def test_a_procedure_whose_name_stands_above_becomes_its_next_version(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    session = scope.session("s")
+    above, here = memory.at(scope).procedural, memory.at(session).procedural
+    first = await above.record_procedure(_way("Tag the release"))
+    await above.record_outcome(first.id, success=False)
+    tried = await here.record_procedure(_way("Run the tests", "Tag the release"))
+    for number in range(3):
+        await here.record_outcome(tried.id, success=True, idempotency_key=f"k{number}")
+
+    await memory.sessions.end(scope=session)
+
+    best = await above.get_best_procedure("general")
+    assert best is not None
+    assert (best.id, best.version, len(best.steps)) == (first.id, 2, 2)
+    assert (best.success_count, best.failure_count) == (3, 1)
+    left = await seen.fetch(
+        "SELECT id FROM mnemic.procedures WHERE tenant_id = $1", scope.tenant.id
+    )
+    assert [row["id"] for row in left] == [first.id]
+
+
+async def test_the_same_procedure_above_stays_at_its_version(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    session = scope.session("s")
+    first = await memory.at(scope).procedural.record_procedure(_way("Tag the release"))
+    await memory.at(session).procedural.record_procedure(_way("Tag the release"))
+
+    await memory.sessions.end(scope=session)
+
+    best = await memory.at(scope).procedural.get_best_procedure("general")
+    assert best is not None
+    assert (best.id, best.version) == (first.id, 1)

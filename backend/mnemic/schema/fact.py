@@ -109,6 +109,7 @@ fact_evidence = tenant_table(
         "import",
     ),
     sa.CheckConstraint("quality BETWEEN 0 AND 1", name="fact_evidence_quality_check"),
+    sa.Index("fact_evidence_source_idx", "tenant_id", "source_kind", "source_id"),
     key=("fact_id", "source_kind", "source_id"),
 )
 

@@ -19,6 +19,7 @@ from mnemic.model.trust import Trust, derived_trust
 from mnemic.model.turn import Turn
 from mnemic.model.working import WorkingRecord
 from mnemic.service.parsing import session_scope
+from mnemic.service.sessions import turns_of
 from mnemic.service.tools import Tools
 from mnemic.service.working import read_working
 from mnemic.store.episodes import episode_text
@@ -30,8 +31,6 @@ __all__ = ["end_session", "episode_id_of"]
 
 log = structlog.get_logger("mnemic")
 
-TURNS_MAX = 100_000
-PAGE = 2_000
 ATTEMPTS_MAX = 5
 
 
@@ -81,19 +80,9 @@ class _Overtaken(Exception):
 async def _read(tools: Tools, scope: Scope) -> _Read:
     async def load(unit: Unit) -> _Read:
         session = await unit.sessions.get(scope)
-        turns: list[Turn] = []
-        while session.state is not SessionState.ENDED and len(turns) < TURNS_MAX:
-            # Positions have gaps where a turn was forgotten.
-            page = await unit.turns.of_session(
-                scope,
-                session=scope.id,
-                first_seq=turns[-1].seq + 1 if turns else 0,
-                limit=PAGE,
-            )
-            turns += page
-            if len(page) < PAGE:
-                break
-        return _Read(session, turns)
+        if session.state is SessionState.ENDED:
+            return _Read(session, [])
+        return _Read(session, await turns_of(unit, scope, scope.id))
 
     read = await tools.transact(scope.tenant.id, load, read_only=True)
     if read.session.state is SessionState.ENDED:
@@ -199,9 +188,9 @@ async def _land(
         session = await unit.sessions.lock(scope)
         if session.state is SessionState.ENDED or session.turn_count != read.session.turn_count:
             raise _Overtaken
-        await unit.ledger.lift(scope, parent=parent, now=now)
+        await unit.lifting.facts(scope, parent=parent, now=now)
         await unit.episodes.lift(scope, parent=parent)
-        await unit.procedures.lift(scope, parent=parent)
+        await unit.procedures.lift(scope, parent=parent, now=now)
         # Waits for whoever is forgetting one of them: its text must not stand in the episode.
         if await unit.turns.lift(scope, parent=parent) < len(read.turns):
             raise _Overtaken

@@ -8,13 +8,14 @@ from uuid import UUID, uuid5
 
 from mnemic.errors import Conflict, InvalidInput, NotFound, Retracted
 from mnemic.model.episode import Episode
-from mnemic.model.fact import Fact, FactCreate
+from mnemic.model.fact import Fact
 from mnemic.model.normalise import clean_name, clean_text, comparison_key
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
 from mnemic.service.memory_input import parse_memory
 from mnemic.service.parsing import checked_key
 from mnemic.service.record_fact import record_facts
+from mnemic.service.reword_episode import statements_of
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, committed, land_once, request_digest
@@ -144,13 +145,7 @@ async def extract_facts(tools: Tools, episode: Episode, *, scope: Scope) -> list
     again. Raises `NotFound`, and `Conflict` if `scope` is a session that has ended.
     """
     episode = await _episode(tools, episode.id, scope)
-    drafts: dict[tuple[str, str, str], FactCreate] = {}
-    for text in (episode.summary, episode.task_description, *episode.lessons_learned):
-        for draft in tools.thinker.extract_facts(
-            text, actor="User", occurred_at=episode.occurred_at
-        ):
-            key = (comparison_key(draft.subject), draft.predicate, comparison_key(draft.object))
-            drafts.setdefault(key, draft)
+    drafts = statements_of(tools.thinker, episode)
     if not drafts:
         return []
     memory = parse_memory(

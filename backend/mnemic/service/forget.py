@@ -2,33 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from uuid import UUID
 
-from mnemic.errors import InvalidInput, NotFound
+from mnemic.errors import Conflict, InvalidInput, NotFound
+from mnemic.model.episode import Episode
 from mnemic.model.normalise import clean_text
 from mnemic.model.scope import Scope
 from mnemic.service.parsing import checked_key
-from mnemic.service.rights import require_write
+from mnemic.service.reword_episode import Rewording, land_rewording, reword, statements_of
+from mnemic.service.rights import require_write, scope_in_chain
+from mnemic.service.sessions import TURNS_MAX
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, answered, claimed, request_digest
 from mnemic.store.guards import AuditEntry
+from mnemic.store.lineage import RestingFact
 from mnemic.store.unit import Unit
 
 __all__ = ["Forgotten", "forget"]
 
 
+ATTEMPTS_MAX = 5
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """How many memories of each kind are gone, vectors and evidence with them."""
+    """How many memories of each kind are gone, vectors and evidence with them.
+
+    Facts that rested on them alone are among them. `reworded` episodes tell anew of a session
+    without what was forgotten of it.
+    """
 
     counts: dict[str, int]
+    reworded: int = 0
 
     @property
     def total(self) -> int:
         """All kinds together."""
         return sum(self.counts.values())
+
+
+class _MustReword(Exception):
+    """Episodes tell of turns that are to go, and their new words are not known, or not any more."""
+
+    def __init__(self, episodes: Sequence[Episode]) -> None:
+        super().__init__()
+        self.episodes = episodes
 
 
 async def forget(
@@ -41,8 +62,10 @@ async def forget(
 ) -> Forgotten:
     """The memories of exactly these ids are gone: all of them, or none.
 
-    What was forgotten is refused when it comes again (digests alone are kept for that), until a
-    caller asks for it with `lift=True`.
+    What was made of them follows: a fact that rests on them alone is gone, one that rests on others
+    too is less sure, and the episode of a session is told anew without the turns. What was
+    forgotten is refused when it comes again (digests alone are kept for that), until a caller asks
+    for it with `lift=True`.
 
     The same idempotency key with the same ids gives the first answer again. Raises `NotFound` if
     one is not visible from `scope`, `Forbidden` if one stands in a wider scope without a grant,
@@ -54,43 +77,145 @@ async def forget(
         raise InvalidInput("must name at least one memory", field="ids")
     if len(wanted) > limit:
         raise InvalidInput(f"names {len(wanted)} memories; the most is {limit}", field="ids")
-    why = None if reason is None else clean_text(reason, field="reason", chars_max=1_000)
-    now = tools.now()
     write = Write(
         operation="memory.forget",
         request=request_digest("forget", sorted(str(one) for one in wanted)),
         key=checked_key(key),
+        reason=None if reason is None else clean_text(reason, field="reason", chars_max=1_000),
     )
+    rewordings: dict[UUID, Rewording] = {}
+    for _ in range(ATTEMPTS_MAX):
+        try:
+            return await _land(tools, scope, wanted, write, rewordings)
+        except _MustReword as due:
+            for one in due.episodes:
+                rewordings[one.id] = await reword(tools, one, scope=scope, without=wanted)
+    raise Conflict("Others are forgetting turns of the same session; forget these when it is done.")
+
+
+async def _land(
+    tools: Tools,
+    scope: Scope,
+    wanted: Sequence[UUID],
+    write: Write,
+    rewordings: Mapping[UUID, Rewording],
+) -> Forgotten:
+    now = tools.now()
 
     async def land(unit: Unit) -> Forgotten:
         await unit.scopes.ensure(scope)
         if (answer := await claimed(unit, scope, write, now=now)) is not None:
-            return Forgotten(counts=answer)
+            return Forgotten(**answer)
+        await unit.lineage.hold_sessions(scope, wanted)
         found = await unit.forgetting.locate(scope, wanted)
         if missing := [one for one in wanted if one not in found]:
             raise NotFound(f"No memory {missing[0]} in this scope.", id=missing[0])
-        counts: dict[str, int] = {}
+        turns = [one for one in wanted if found[one][0] == "turn"]
+        told = await unit.lineage.episodes_of_turns(scope, turns) if turns else []
+        told = [one for one in told if one.id not in found]
+        counts: Counter[str] = Counter()
         for (noun, place_id), chosen in _grouped(wanted, found).items():
             place = await require_write(unit, scope, place_id)
             marks = await unit.forgetting.marks(place, noun, chosen)
-            await unit.tombstones.add(place, marks, kind=noun, reason=why, now=now)
-            landed = await unit.forgetting.delete(place, noun, chosen)
-            counts[noun] = counts.get(noun, 0) + landed
+            await unit.tombstones.add(place, marks, kind=noun, reason=write.reason, now=now)
+            counts[noun] += await unit.forgetting.delete(place, noun, chosen)
+        await _check_known(unit, scope, told, rewordings)
+        for one in told:
+            place = scope_in_chain(scope, one.scope_id)
+            await land_rewording(unit, place, one, rewordings[one.id], now=now)
+        gone = [one for one in told if rewordings[one.id].episode is None]
+        counts += Counter(episode=len(gone))
+        anew = [new for one in told if (new := rewordings[one.id].episode) is not None]
+        lost = await _resting_on_nothing(tools, unit, found, gone=gone, anew=anew)
+        counts += await _delete_facts(unit, scope, lost)
+        subjects = [(found[one][0], one) for one in wanted]
+        subjects += [("episode", one.id) for one in gone] + [("fact", one.id) for one in lost]
         entries = [
-            AuditEntry(
-                id=tools.new_id(),
-                action=write.operation,
-                subject_kind=found[one][0],
-                subject_id=one,
-                reason=why,
-            )
-            for one in wanted
+            *(_entry(tools, write, noun, one) for noun, one in subjects),
+            *(_entry(tools, write, "episode", one.id, action="episode.reword") for one in anew),
         ]
         await unit.guards.audit(scope, *entries, now=now)
-        await answered(unit, scope, write, counts)
-        return Forgotten(counts=counts)
+        result = Forgotten(counts=dict(counts), reworded=len(anew))
+        await answered(unit, scope, write, asdict(result))
+        return result
 
     return await tools.transact(scope.tenant.id, land)
+
+
+async def _check_known(
+    unit: Unit, scope: Scope, told: Sequence[Episode], rewordings: Mapping[UUID, Rewording]
+) -> None:
+    """The new words of each episode are those of the turns that are left."""
+    due = []
+    for one in told:
+        session = one.session_id
+        if session is None:
+            raise AssertionError(one)
+        left = min(await unit.turns.count(scope, session=session), TURNS_MAX)
+        if one.id not in rewordings or rewordings[one.id].turns != left:
+            due.append(one)
+    if due:
+        raise _MustReword(due)
+
+
+async def _resting_on_nothing(
+    tools: Tools,
+    unit: Unit,
+    found: Mapping[UUID, tuple[str, UUID]],
+    *,
+    gone: Sequence[Episode],
+    anew: Sequence[Episode],
+) -> list[RestingFact]:
+    """The facts that nothing speaks for now; what is gone or unsaid speaks for none of the others.
+
+    They may stand in narrower scopes, which read what stood here.
+    """
+    lost: dict[UUID, RestingFact] = {}
+    for kind in ("turn", "episode"):
+        sources = [one for one, (noun, _) in found.items() if noun == kind]
+        sources += [one.id for one in gone if kind == "episode"]
+        if sources:
+            resting = await unit.lineage.resting_on(kind, sources)
+            lost |= await _withdrawn(unit, kind, sources, resting)
+    for episode in anew:
+        said = statements_of(tools.thinker, episode)
+        resting = await unit.lineage.resting_on("episode", [episode.id])
+        unsaid = [one for one in resting if one.key not in said]
+        lost |= await _withdrawn(unit, "episode", [episode.id], unsaid)
+    return list(lost.values())
+
+
+async def _delete_facts(unit: Unit, scope: Scope, lost: Sequence[RestingFact]) -> Counter[str]:
+    """The facts are gone; how many of them could be seen from `scope`."""
+    counts: Counter[str] = Counter()
+    for place in sorted({one.scope_id for one in lost}):
+        ids = sorted(one.id for one in lost if one.scope_id == place)
+        landed = await unit.forgetting.delete_resting(place, ids)
+        # How many stood in narrower scopes is not to be known here.
+        counts["fact"] += landed if place in scope.visible_ids else 0
+    return +counts
+
+
+async def _withdrawn(
+    unit: Unit, kind: str, sources: Sequence[UUID], resting: Sequence[RestingFact]
+) -> dict[UUID, RestingFact]:
+    """The sources speak for none of these facts any more; those that nothing speaks for now."""
+    others = [one.id for one in resting if one.has_others]
+    if others:
+        await unit.lineage.withdraw(kind, sources, others)
+    return {one.id: one for one in resting if not one.has_others}
+
+
+def _entry(
+    tools: Tools, write: Write, noun: str, identity: UUID, *, action: str | None = None
+) -> AuditEntry:
+    return AuditEntry(
+        id=tools.new_id(),
+        action=action or write.operation,
+        subject_kind=noun,
+        subject_id=identity,
+        reason=write.reason,
+    )
 
 
 def _listed(ids: object) -> Sequence[object]:

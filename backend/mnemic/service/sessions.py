@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from mnemic.model.scope import Scope
 from mnemic.model.session import Session, SessionState
+from mnemic.model.turn import Turn
 from mnemic.service.parsing import session_scope
 from mnemic.service.tools import Tools
 from mnemic.store.unit import Unit
 
-__all__ = ["pause_session", "resume_session", "start_session"]
+__all__ = ["TURNS_MAX", "pause_session", "resume_session", "start_session", "turns_of"]
+
+TURNS_MAX = 100_000
+_PAGE = 2_000
 
 
 async def start_session(tools: Tools, *, scope: Scope) -> Session:
@@ -44,3 +50,16 @@ async def _set_state(tools: Tools, scope: Scope, state: SessionState) -> Session
         return await unit.sessions.get(scope)
 
     return await tools.transact(scope.tenant.id, move)
+
+
+async def turns_of(unit: Unit, scope: Scope, session: UUID) -> list[Turn]:
+    """What was said in a session that is visible from `scope`, in order; `TURNS_MAX` at most."""
+    turns: list[Turn] = []
+    while len(turns) < TURNS_MAX:
+        # Positions have gaps where a turn was forgotten.
+        first = turns[-1].seq + 1 if turns else 0
+        page = await unit.turns.of_session(scope, session=session, first_seq=first, limit=_PAGE)
+        turns += page
+        if len(page) < _PAGE:
+            break
+    return turns

@@ -60,6 +60,20 @@ SET_IMPORTANCE = Statement("""
      WHERE {tenant:e} AND e.id = :id
 """)
 
+# What was worded without what is forgotten now; the rest of the row is nobody's words.
+REWORD = Statement("""
+    UPDATE mnemic.episodes e
+       SET title = :title, summary = :summary, task_description = :task_description,
+           key_topics = :key_topics, user_intents = :user_intents, tools_used = :tools_used,
+           agents_used = :agents_used, lessons_learned = :lessons_learned,
+           message_count = :message_count, started_at = :started_at, ended_at = :ended_at,
+           occurred_at = :occurred_at, duration_seconds = :duration_seconds,
+           content_digest = :content_digest, updated_at = :now, needs_vector = true,
+           stems = :stems, stem_count = :stem_count, word_count = :word_count,
+           tsv = CAST(CAST(:tsv AS text) AS tsvector)
+     WHERE {tenant:e} AND e.scope_id = :scope AND e.id = :id
+""")
+
 OF_SCOPE = Statement("""
     SELECT e.id, e.summary FROM mnemic.episodes e
      WHERE {tenant:e} AND e.scope_id = :scope ORDER BY e.id FOR UPDATE
@@ -69,6 +83,14 @@ LIFT = Statement("""
     UPDATE mnemic.episodes e SET scope_id = :parent, stats_counted = false
      WHERE {tenant:e} AND e.scope_id = :session AND e.id = ANY(CAST(:ids AS uuid[]))
 """)
+
+_WORDING = frozenset(
+    {
+        *("id", "scope", "title", "summary", "task_description", "key_topics", "user_intents"),
+        *("tools_used", "agents_used", "lessons_learned", "message_count", "started_at"),
+        *("ended_at", "occurred_at", "duration_seconds", "content_digest"),
+    }
+)
 
 
 def episode_text(title: str, summary: str, key_topics: Sequence[str]) -> str:
@@ -116,6 +138,19 @@ class EpisodeStore:
     async def set_importance(self, episode: Episode, score: float, *, now: datetime) -> None:
         """The episode, whose own row was read in this unit, has this importance."""
         await self._unit.execute(SET_IMPORTANCE, id=episode.id, score=score, now=now)
+
+    async def reword(self, scope: Scope, episode: Episode, *, now: datetime) -> None:
+        """The episode of exactly this scope, whose row is held, has these words.
+
+        They are to be counted and have no vector yet.
+        """
+        values = {
+            name: value for name, value in _values(scope, episode).items() if name in _WORDING
+        }
+        words = words_of(episode_text(episode.title, episode.summary, episode.key_topics))
+        await self._unit.statistics.uncount("episode", episode.id)
+        await self._unit.vectors.drop("episode", [episode.id])
+        await self._unit.execute(REWORD, **values, **wording_values(words), now=now)
 
     async def lift(self, scope: Scope, *, parent: Scope) -> int:
         """The episodes of a session's scope stand in its parent's; how many moved.

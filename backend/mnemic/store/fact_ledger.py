@@ -7,17 +7,16 @@ the one that became true last. A retracted value is refused until it is lifted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid5
+from uuid import UUID
 
-from mnemic.errors import Conflict, Retracted
+from mnemic.errors import Conflict
 from mnemic.model.fact import Fact, FactId
 from mnemic.model.normalise import comparison_key
 from mnemic.model.scope import MemoryScope, Scope
 from mnemic.store.columns import wording_values
-from mnemic.store.facts import fact_of
 from mnemic.store.statement import Statement
 from mnemic.store.tombstones import fact_mark
 from mnemic.store.wording import words_of
@@ -136,12 +135,6 @@ HAS_EVIDENCE = Statement("""
              ELSE true
            END
      LIMIT 1
-""")
-
-OF_SCOPE = Statement("""
-    SELECT f.* FROM mnemic.facts f
-     WHERE {tenant:f} AND f.scope_id = :scope AND f.status = 'live'
-     ORDER BY f.subject_key, f.predicate, f.object_key FOR UPDATE
 """)
 
 EVIDENCE_OF = Statement("""
@@ -316,34 +309,6 @@ class FactLedger:
             )
             for row in rows
         ]
-
-    async def lift(self, scope: Scope, *, parent: Scope, now: datetime) -> int:
-        """The live facts of a session's scope stand in its parent's, by the rules of `put`.
-
-        They get new rows there, derived from the old ones, so that history keeps both. A value
-        that the parent retracted stays behind.
-        """
-        rows = await self._unit.fetch(OF_SCOPE, scope=scope.id)
-        for row in rows:
-            fact = fact_of(row)
-            moved = replace(
-                fact, id=FactId(uuid5(fact.id, f"lifted;{parent.id}")), scope_id=parent.id
-            )
-            reason, landing = "moved to the wider scope when the session ended", None
-            try:
-                landing = await self.put(parent, moved, await self.evidence_of(fact.id), now=now)
-                await self._unit.vectors.copy_fact(scope, fact.id, to=landing.id)
-            except Retracted:
-                reason = "retracted in the wider scope"
-            await self._unit.facts.retire(
-                scope,
-                fact.id,
-                status="superseded",
-                reason=reason,
-                superseded_by=landing.id if landing else None,
-                now=now,
-            )
-        return len(rows)
 
 
 def _source(fact: UUID, evidence: Evidence, now: datetime) -> dict[str, object]:

@@ -121,11 +121,18 @@ class ForgettingStore:
 
         So are the rows from which facts among them moved up when a session ended.
         """
+        return await self._delete(scope.id, noun, ids)
+
+    async def delete_resting(self, place: UUID, ids: Sequence[UUID]) -> int:
+        """As `delete`, for facts of the scope with the id `place`, whose rows are held."""
+        return await self._delete(place, "fact", ids)
+
+    async def _delete(self, place: UUID, noun: str, ids: Sequence[UUID]) -> int:
         if noun == "fact":
-            await self._unit.execute(FORGET_LIFTED, scope=scope.id, ids=list(ids))
+            await self._unit.execute(FORGET_LIFTED, scope=place, ids=list(ids))
         if noun in UNLINK:
             await self._unit.execute(UNLINK[noun], ids=list(ids))
-        rows = await self._unit.fetch(FORGET[noun], scope=scope.id, ids=list(ids))
+        rows = await self._unit.fetch(FORGET[noun], scope=place, ids=list(ids))
         unused = [(row["kind"], row["term"]) for row in rows if row["id"] is None]
-        await self._unit.statistics.drop_unused(scope, unused)
+        await self._unit.statistics.drop_unused(place, unused)
         return len(rows) - len(unused)

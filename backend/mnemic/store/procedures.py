@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from mnemic.model.normalise import comparison_key
 from mnemic.model.procedure import Procedure, ProcedureId, Step
@@ -105,17 +106,44 @@ SET_STEPS = Statement("""
 """)
 
 OF_SCOPE = Statement("""
-    SELECT p.id, p.name, p.steps FROM mnemic.procedures p
+    SELECT p.* FROM mnemic.procedures p
      WHERE {tenant:p} AND p.scope_id = :scope AND p.status = 'live' ORDER BY p.id FOR UPDATE
 """)
 
-# A session's procedure moves up unless the parent has a live one of its name.
+NAMED = Statement("""
+    SELECT p.name_key FROM mnemic.procedures p
+     WHERE {tenant:p} AND p.scope_id = :scope AND p.name_key = ANY(CAST(:names AS text[]))
+       AND p.status = 'live'
+     ORDER BY p.id FOR UPDATE
+""")
+
 LIFT = Statement("""
     UPDATE mnemic.procedures p SET scope_id = :parent, stats_counted = false
      WHERE {tenant:p} AND p.scope_id = :session AND p.id = ANY(CAST(:ids AS uuid[]))
-       AND NOT EXISTS (SELECT FROM mnemic.procedures q
-                        WHERE {tenant:q} AND q.scope_id = :parent AND q.name_key = p.name_key
-                          AND q.status = 'live')
+""")
+
+# The outcomes of a procedure count for the one that it became a version of.
+MOVE_OUTCOMES = Statement("""
+    WITH moved AS (
+      INSERT INTO mnemic.procedure_outcomes (tenant_id, id, procedure_id, version, success,
+                                             session_id, note, occurred_at, recorded_at)
+      SELECT o.tenant_id, CAST(md5(concat(o.id, CAST(:to AS uuid))) AS uuid), :to, :version,
+             o.success, o.session_id, o.note, o.occurred_at, o.recorded_at
+        FROM mnemic.procedure_outcomes o
+       WHERE {tenant:o} AND o.procedure_id = :source
+      ON CONFLICT (tenant_id, id) DO NOTHING
+      RETURNING success, occurred_at
+    ), sums AS (
+      SELECT count(*) FILTER (WHERE m.success) AS good,
+             count(*) FILTER (WHERE NOT m.success) AS bad,
+             max(m.occurred_at) AS last
+        FROM moved m
+    )
+    UPDATE mnemic.procedures p
+       SET success_count = p.success_count + s.good, failure_count = p.failure_count + s.bad,
+           last_used = greatest(p.last_used, s.last)
+      FROM sums s
+     WHERE {tenant:p} AND p.id = :to
 """)
 
 
@@ -147,7 +175,7 @@ class ProcedureStore:
         name_key = comparison_key(procedure.name)
         known = await self._unit.fetch_one(LOCK_NAMED, scope=scope.id, name_key=name_key)
         if known is not None:
-            await self._unit.statistics.uncount_procedure(known["id"])
+            await self._unit.statistics.uncount("procedure", known["id"])
         row = await self._unit.fetch_one(
             PUT,
             id=procedure.id,
@@ -227,7 +255,7 @@ class ProcedureStore:
     async def set_steps(self, procedure: Procedure, *, now: datetime) -> int:
         """The procedure, whose row is held, has its new steps under the next version."""
         steps = steps_json(procedure.steps)
-        await self._unit.statistics.uncount_procedure(procedure.id)
+        await self._unit.statistics.uncount("procedure", procedure.id)
         row = await self._unit.fetch_one(
             SET_STEPS,
             id=procedure.id,
@@ -242,10 +270,11 @@ class ProcedureStore:
         )
         return version
 
-    async def lift(self, scope: Scope, *, parent: Scope) -> int:
+    async def lift(self, scope: Scope, *, parent: Scope, now: datetime) -> int:
         """The procedures of a session's scope stand in its parent's; how many moved.
 
-        One that the parent retracted, or has under the same name, stays behind.
+        One whose name the parent has becomes the next version of that, by the rules of `put`, and
+        its outcomes count there. One that the parent retracted stays behind.
         """
         rows = await self._unit.fetch(OF_SCOPE, scope=scope.id)
         marks = {
@@ -253,8 +282,24 @@ class ProcedureStore:
             for row in rows
         }
         refused = await self._unit.tombstones.refused(parent, sorted(set(marks.values())))
-        ids = [one for one, mark in marks.items() if mark not in refused]
-        return await self._unit.execute(LIFT, session=scope.id, parent=parent.id, ids=ids)
+        rows = [row for row in rows if marks[row["id"]] not in refused]
+        names = [row["name_key"] for row in rows]
+        taken = await self._unit.fetch(NAMED, scope=parent.id, names=names)
+        known = {row["name_key"] for row in taken}
+        free = [row["id"] for row in rows if row["name_key"] not in known]
+        await self._unit.execute(LIFT, session=scope.id, parent=parent.id, ids=free)
+        for row in rows:
+            if row["name_key"] in known:
+                await self._merge(scope, procedure_of(row), parent=parent, now=now)
+        return len(rows)
+
+    async def _merge(
+        self, scope: Scope, procedure: Procedure, *, parent: Scope, now: datetime
+    ) -> None:
+        anew = ProcedureId(uuid5(procedure.id, f"lifted;{parent.id}"))
+        kept, version, _ = await self.put(parent, replace(procedure, id=anew), now=now)
+        await self._unit.execute(MOVE_OUTCOMES, source=procedure.id, to=kept, version=version)
+        await self._unit.forgetting.delete(scope, "procedure", [procedure.id])
 
 
 def procedure_of(row: Any) -> Procedure:

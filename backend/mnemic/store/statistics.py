@@ -37,12 +37,12 @@ DROP_UNUSED = Statement("""
        AND s.documents <= 0
 """)
 
-# What a procedure said is taken out of the counts before it says something else.
-UNCOUNT_PROCEDURE = Statement("""
+# What a memory said is taken out of the counts before it says something else.
+_UNCOUNT = """
     WITH memory AS (
-      UPDATE mnemic.procedures p SET stats_counted = false
-       WHERE {tenant:p} AND p.id = :id AND p.stats_counted
-      RETURNING p.scope_id, p.stems, p.stem_count
+      UPDATE mnemic.__noun__s m SET stats_counted = false
+       WHERE {tenant:m} AND m.id = :id AND m.stats_counted
+      RETURNING m.scope_id, m.stems, m.stem_count
     ), counts AS (
       SELECT m.scope_id, 'term' AS kind, w.stem AS term, count(*) AS occurrences
         FROM memory m, LATERAL unnest(string_to_array(m.stems, ' ')) AS w(stem)
@@ -56,7 +56,8 @@ UNCOUNT_PROCEDURE = Statement("""
       FROM counts c
      WHERE {tenant:s} AND s.scope_id = c.scope_id AND s.kind = c.kind AND s.term = c.term
     RETURNING s.scope_id, s.kind, s.term, s.documents
-""")
+"""
+UNCOUNT = {noun: Statement(_UNCOUNT.replace("__noun__", noun)) for noun in ("episode", "procedure")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +132,17 @@ class StatisticsStore:
         counted = await self._unit.fetch_one(ABSORB, limit=limit)
         return int(counted["counted"]) if counted is not None else 0
 
-    async def drop_unused(self, scope: Scope, counts: Sequence[tuple[str, str]]) -> None:
-        """Those among the counts (kind and term) of exactly this scope that are zero are gone."""
+    async def drop_unused(self, place: UUID, counts: Sequence[tuple[str, str]]) -> None:
+        """Those among the counts (kind and term) of the scope `place` that are zero are gone."""
         kinds, terms = [kind for kind, _ in counts], [term for _, term in counts]
-        await self._unit.execute(DROP_UNUSED, scope=scope.id, kinds=kinds, terms=terms)
+        await self._unit.execute(DROP_UNUSED, scope=place, kinds=kinds, terms=terms)
 
-    async def uncount_procedure(self, identity: UUID) -> None:
-        """The procedure, whose row is held, is to be counted anew. No scope: its row decides it."""
-        rows = await self._unit.fetch(UNCOUNT_PROCEDURE, id=identity)
+    async def uncount(self, noun: str, identity: UUID) -> None:
+        """The episode or procedure, whose row is held, is to be counted anew.
+
+        No scope: its row decides it.
+        """
+        rows = await self._unit.fetch(UNCOUNT[noun], id=identity)
         unused = [row for row in rows if not row["documents"]]
         if unused:
             await self._unit.execute(

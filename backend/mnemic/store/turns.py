@@ -51,6 +51,10 @@ BY_IDS = Statement(f"""
      WHERE {{owned:t}} AND t.id = ANY(CAST(:ids AS uuid[]))
 """)
 
+COUNT = Statement("""
+    SELECT count(*) AS turns FROM mnemic.turns t WHERE {owned:t} AND t.session_id = :session
+""")
+
 LIFT = Statement("""
     UPDATE mnemic.turns t SET scope_id = :parent, stats_counted = false
      WHERE {tenant:t} AND t.session_id = :session AND t.scope_id = :session
@@ -125,6 +129,11 @@ class TurnStore:
             limit=limit,
         )
         return [turn_of(row) for row in rows]
+
+    async def count(self, scope: Scope, *, session: UUID) -> int:
+        """How many turns of a session are visible from `scope`."""
+        row = await self._unit.fetch_one(COUNT, scopes=scope.visible_ids, session=session)
+        return int(row["turns"]) if row is not None else 0
 
     async def by_ids(self, scope: Scope, ids: Sequence[UUID]) -> list[Turn]:
         """The turns among `ids` that are visible from `scope`, in no order."""

@@ -33,6 +33,8 @@ from mnemic.store.forgetting import ForgettingStore
 from mnemic.store.grants import GrantStore
 from mnemic.store.guards import GuardStore
 from mnemic.store.jobs import JobStore
+from mnemic.store.lifting import LiftingStore
+from mnemic.store.lineage import LineageStore
 from mnemic.store.procedures import ProcedureStore
 from mnemic.store.retrieval import RetrievalStore
 from mnemic.store.scopes import ScopeStore
@@ -157,6 +159,16 @@ class Unit:
     def forgetting(self) -> ForgettingStore:
         """Deletion by exact ids."""
         return ForgettingStore(self)
+
+    @cached_property
+    def lifting(self) -> LiftingStore:
+        """Moves facts from a session to the scope above."""
+        return LiftingStore(self)
+
+    @cached_property
+    def lineage(self) -> LineageStore:
+        """What was made of a memory."""
+        return LineageStore(self)
 
     @cached_property
     def models(self) -> EmbeddingModelStore:

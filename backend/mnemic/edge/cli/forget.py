@@ -31,6 +31,7 @@ def forget(
 ) -> None:
     """Delete memories by their exact ids: all of them, or none.
 
+    What was made of them follows: facts that rest on nothing else, and words in episodes.
     The scope must be the one in which they stand.
     """
     wanted = [_id(one) for one in ids]
@@ -43,10 +44,13 @@ def forget(
             raise typer.Exit(1)
     gone = with_memory(lambda memory: memory.forget(wanted, scope=scope, reason=reason))
     if as_json:
-        write_json({"counts": gone.counts, "total": gone.total})
+        write_json({"counts": gone.counts, "total": gone.total, "reworded": gone.reworded})
         return
     counted = ", ".join(f"{count} {kind}" for kind, count in gone.counts.items())
     write_line(f"Forgotten: {counted}")
+    if gone.reworded:
+        what = "1 episode is" if gone.reworded == 1 else f"{gone.reworded} episodes are"
+        write_line(f"{what} told anew without it.")
 
 
 def _id(given: str) -> UUID:

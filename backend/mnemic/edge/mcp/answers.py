@@ -80,8 +80,9 @@ class Hits(_Answer):
 class Forgotten(_Answer):
     """The memories are gone, all that were named."""
 
-    forgotten: int = Field(description="How many memories are gone.")
+    forgotten: int = Field(description="How many memories are gone, with facts made of them alone.")
     counts: dict[str, int] = Field(description="How many of each kind.")
+    reworded: int = Field(description="How many episodes are told anew without them.")
 
 
 def remembered(receipt: Receipt) -> Remembered:

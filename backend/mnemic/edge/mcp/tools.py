@@ -174,7 +174,7 @@ def _forget(manager: MemoryManager, scope: Scope) -> Tool:
         there is no way back, and no search by text here.
         """
         gone = await manager.forget(ids, scope=scope, reason=SOURCE)
-        return Forgotten(forgotten=gone.total, counts=gone.counts)
+        return Forgotten(forgotten=gone.total, counts=gone.counts, reworded=gone.reworded)
 
     hints = ToolAnnotations(
         read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
