@@ -17,6 +17,7 @@ from mnemic import (
     Retracted,
     Scope,
 )
+from mnemic.testing import a_scope
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -76,12 +77,29 @@ async def test_what_is_not_given_is_filled_in_within_bounds(
 async def test_a_failure_matters_more_than_the_same_success(
     memory: MemoryManager, scope: Scope
 ) -> None:
-    here = memory.at(scope).episodic
+    one, other = memory.at(scope.project("a")).episodic, memory.at(scope.project("b")).episodic
 
-    failed = await here.record_episode(an_episode(outcome=Outcome.FAILURE))
-    worked = await here.record_episode(an_episode(outcome=Outcome.SUCCESS))
+    worked = await one.record_episode(an_episode(outcome=Outcome.SUCCESS))
+    failed = await other.record_episode(an_episode(outcome=Outcome.FAILURE))
 
     assert failed.importance_score > worked.importance_score
+
+
+async def test_the_first_of_its_kind_matters_more_than_the_second(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    here = memory.at(scope).episodic
+
+    first = await here.record_episode(an_episode("Moved the ledger to PostgreSQL."))
+    other = await here.record_episode(an_episode("Baked a cake for the birthday."))
+    again = await here.record_episode(an_episode("Moved the ledger to PostgreSQL."))
+    beside = await memory.at(a_scope()).episodic.record_episode(
+        an_episode("Moved the ledger to PostgreSQL.")
+    )
+
+    assert first.importance_score - again.importance_score == pytest.approx(0.1, abs=0.002)
+    assert again.importance_score < other.importance_score < first.importance_score + 0.05
+    assert beside.importance_score == first.importance_score
 
 
 async def test_episodes_are_browsed_newest_first_by_time_outcome_and_type(

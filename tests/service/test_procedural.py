@@ -94,6 +94,25 @@ async def test_one_to_be_avoided_here_is_left_out(memory: MemoryManager, scope: 
     assert friday == []
 
 
+async def test_of_two_alike_the_one_whose_preconditions_are_told_comes_first(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    here = memory.at(scope).procedural
+    staging = await here.record_procedure(
+        a_procedure("Deploy A", preconditions=("the staging cluster is up", "CI is green"))
+    )
+    canary = await here.record_procedure(
+        a_procedure("Deploy B", preconditions=("a canary is running",))
+    )
+
+    untold = await here.find_matching("Deploy the service")
+    one = await here.find_matching("Deploy the service; the staging cluster is up")
+    other = await here.find_matching("Deploy the service; a canary is running")
+
+    assert {found.id for found in untold} == {staging.id, canary.id}
+    assert (one[0].id, other[0].id) == (staging.id, canary.id)
+
+
 async def test_outcomes_count_once_for_each_key_whoever_tells_them(
     memory: MemoryManager, scope: Scope
 ) -> None:

@@ -18,6 +18,7 @@ from mnemic.model.session import Session, SessionState
 from mnemic.model.trust import Trust, derived_trust
 from mnemic.model.turn import Turn
 from mnemic.model.working import WorkingRecord
+from mnemic.service.novelty import with_novelty
 from mnemic.service.parsing import session_scope
 from mnemic.service.sessions import turns_of
 from mnemic.service.tools import Tools
@@ -110,7 +111,8 @@ async def _think(
     vectors = await tools.vectors(
         [episode_text(episode.title, episode.summary, episode.key_topics)]
     )
-    return episode, vectors[0] if vectors else None
+    weighed = await with_novelty(tools, episode.importance_score, vectors, scope=_above(scope))
+    return replace(episode, importance_score=weighed), vectors[0] if vectors else None
 
 
 def _record(read: _Read, outcome: Outcome | None) -> SessionRecord:

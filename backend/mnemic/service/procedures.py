@@ -32,6 +32,7 @@ PATTERNS_MAX = 500
 CANDIDATES_MAX = 50
 NOTE_CHARS_MAX = 2_000
 TRIGGER_BONUS = 1.0
+READY_BONUS = 0.2
 # Below this score, without a common word, two texts share nothing but their language.
 LIKE_MIN = 0.25
 
@@ -52,8 +53,9 @@ async def match_procedures(
     """Procedures that fit what is to be done, the best first.
 
     A trigger pattern that matches counts most, then likeness by words and meaning; both are
-    weighed by how reliable the procedure is once it was tried five times. One whose
-    avoid-condition holds (all its content words stand in `context`) is left out.
+    weighed by how reliable the procedure is once it was tried five times, and by up to a fifth more
+    by how many of its preconditions are told to hold. One whose avoid-condition holds is left out.
+    A condition holds when all its content words stand in `context`.
     """
     text = clean_text(context, field="context", chars_max=tools.settings.limits.query_chars_max)
     query = RecallQuery(text=text, limit=CANDIDATES_MAX, kinds=("procedure",), floor=0.0)
@@ -75,7 +77,7 @@ async def match_procedures(
             scores[procedure.id] = scores.get(procedure.id, 0.0) + TRIGGER_BONUS
     words = frozenset(words_of(text).stems)
     fit = [one for one in known.values() if not _avoided(one, words)]
-    fit.sort(key=lambda one: (-scores[one.id] * _weight(one), one.id))
+    fit.sort(key=lambda one: (-scores[one.id] * _weight(one) * _readiness(one, words), one.id))
     return fit[:limit]
 
 
@@ -89,8 +91,21 @@ def _triggers(procedure: Procedure, text: str) -> bool:
 
 
 def _avoided(procedure: Procedure, words: frozenset[str]) -> bool:
-    conditions = (frozenset(words_of(one).stems) for one in procedure.avoid_conditions)
-    return any(condition and condition <= words for condition in conditions)
+    return any(_holds(one, words) for one in procedure.avoid_conditions)
+
+
+def _readiness(procedure: Procedure, words: frozenset[str]) -> float:
+    """1 to 1 + `READY_BONUS`, by the share of the preconditions that are told to hold.
+
+    What is not told may hold all the same, so that nothing is left out for it.
+    """
+    told = [_holds(one, words) for one in procedure.preconditions]
+    return 1.0 + READY_BONUS * sum(told) / len(told) if told else 1.0
+
+
+def _holds(condition: str, words: frozenset[str]) -> bool:
+    stems = frozenset(words_of(condition).stems)
+    return bool(stems) and stems <= words
 
 
 def _weight(procedure: Procedure) -> float:

@@ -19,6 +19,7 @@ from mnemic.model.normalise import (
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import MemoryScope, Scope
 from mnemic.model.turn import Turn, TurnId
+from mnemic.service.novelty import with_novelty
 from mnemic.service.parsing import (
     checked_list,
     checked_metadata,
@@ -111,6 +112,9 @@ async def record_episode(
         [episode_text(episode.title, episode.summary, episode.key_topics)]
     )
     model = await tools.live_model() if vectors else None
+    if given.importance_score is None:
+        weighed = await with_novelty(tools, episode.importance_score, vectors, scope=scope)
+        episode = replace(episode, importance_score=weighed)
 
     async def land(unit: Unit, now: datetime) -> Receipt:
         mark = episode_mark(episode.summary)

@@ -67,6 +67,15 @@ MISSING = {
     for noun in KINDS
 }
 
+# `+ 0` keeps the planner from an approximate index.
+NEAREST = {
+    noun: Statement(f"""
+        SELECT -min((v.embedding <#> CAST(:vector AS halfvec)) + 0) AS cosine
+          FROM mnemic.{noun}_vectors v WHERE {{owned:v}} AND v.model_id = :model
+    """)
+    for noun in KINDS
+}
+
 LIFT = {
     noun: Statement(f"""
         UPDATE mnemic.{noun}_vectors v SET scope_id = m.scope_id FROM mnemic.{noun}s m
@@ -142,6 +151,13 @@ class VectorStore:
                     PendingText(kind=kind, id=row["id"], text=_text(kind, row)) for row in rows
                 ]
         return found
+
+    async def nearest(self, scope: Scope, kind: str, vector: Vector, *, model: int) -> float | None:
+        """The cosine of the nearest memory of a kind that is visible from `scope`, if any is."""
+        row = await self._unit.fetch_one(
+            NEAREST[kind], scopes=scope.visible_ids, vector=vector, model=model
+        )
+        return None if row is None else row["cosine"]
 
     async def copy_fact(self, scope: Scope, source: UUID, *, to: UUID) -> None:
         """The fact `to`, made of one that stood in `scope`, has the same vector."""
