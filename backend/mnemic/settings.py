@@ -248,6 +248,7 @@ class MaintenanceSettings(_Section):
     idle_after: timedelta = Field(default=timedelta(minutes=30), gt=timedelta(0))
     end_idle_every_seconds: float = Field(default=60, ge=1, le=86_400)
     embed_missing_every_seconds: float = Field(default=60, ge=1, le=86_400)
+    expire_every_seconds: float = Field(default=3_600, ge=1, le=86_400)
     tenants_max: int = Field(default=100, ge=1, le=10_000, description="tenants a run")
     batch_max: int = Field(default=256, ge=1, le=10_000, description="rows a transaction")
     task_time_limit_seconds: int = Field(default=600, ge=10, le=86_400)

@@ -220,7 +220,6 @@ def test_an_organisation_and_an_agent_are_scopes_too(mnemic: Any, ndjson: Write)
     (session,) = ended.document["files"][0]["ingested"]["sessions"]
     assert session["scope"] == {
         "organisation": "acme",
-        "project": "ledger",
         "agent_type": "coder",
         "session": "s",
     }

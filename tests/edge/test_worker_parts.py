@@ -132,7 +132,10 @@ def test_two_applications_in_one_process_keep_their_own_tasks() -> None:
 
 def test_messages_carry_nothing_and_expire_when_the_next_one_comes() -> None:
     maintenance = MaintenanceSettings(
-        end_idle_every_seconds=7, embed_missing_every_seconds=11, task_time_limit_seconds=100
+        end_idle_every_seconds=7,
+        embed_missing_every_seconds=11,
+        expire_every_seconds=13,
+        task_time_limit_seconds=100,
     )
     app = build_app(MemorySettings(maintenance=maintenance), redis_url=UNREACHED)
 
@@ -141,6 +144,7 @@ def test_messages_carry_nothing_and_expire_when_the_next_one_comes() -> None:
         "mnemic.end_idle_sessions": 7,
         "mnemic.embed_missing": 11,
         "mnemic.count_terms": 11,
+        "mnemic.expire": 13,
     }
     for entry in schedule.values():
         assert entry["options"] == {"expires": entry["schedule"]}
@@ -307,6 +311,7 @@ async def test_each_task_reports_what_it_did(
         },
         "mnemic.embed_missing": {"job": "embed_missing", "tenants": 1, "done": 1, "failed": 0},
         "mnemic.count_terms": {"job": "count_terms", "tenants": 1, "done": 1, "failed": 0},
+        "mnemic.expire": {"job": "expire", "tenants": 0, "done": 0, "failed": 0},
     }
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mnemic.errors import InvalidInput
 from mnemic.manager import MemoryManager
-from mnemic.model.scope import MemoryScope, Scope
+from mnemic.model.scope import Scope
 from mnemic.model.transcript import BadLine, Entry, read
 
 AT = "2026-03-02T09:{:02}:00Z"
@@ -87,13 +87,14 @@ async def test_a_project_of_the_scope_goes_before_that_of_the_transcript(
     assert [session.scope.parent for session in report.sessions] == [base, base]
 
 
-async def test_a_project_of_the_transcript_stands_above_the_agents_of_the_scope(
+async def test_a_project_of_the_transcript_does_not_lead_out_of_an_agents_scope(
     memory: MemoryManager, scope: Scope
 ) -> None:
-    report = await memory.transcripts.ingest(lines(*TWO_SESSIONS), scope=scope.agent_type("coder"))
+    agent = scope.agent_type("coder")
 
-    levels = [level for level, _ in report.sessions[0].scope.path]
-    assert levels == [MemoryScope.PROJECT, MemoryScope.AGENT_TYPE, MemoryScope.SESSION]
+    report = await memory.transcripts.ingest(lines(*TWO_SESSIONS), scope=agent)
+
+    assert [session.scope.parent for session in report.sessions] == [agent, agent]
 
 
 async def test_the_outcome_that_the_transcript_states_is_the_episodes(

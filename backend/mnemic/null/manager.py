@@ -153,6 +153,10 @@ class NullMaintenance(Maintenance):
         """None."""
         return MaintenanceReport(job="count_terms", tenants=0, done=0, failed=0)
 
+    async def expire(self) -> MaintenanceReport:
+        """None."""
+        return MaintenanceReport(job="expire", tenants=0, done=0, failed=0)
+
 
 class NullGrants(Grants):
     """Rights on nothing."""

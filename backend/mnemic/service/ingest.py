@@ -306,10 +306,13 @@ class _Run:
         return receipt.created
 
     def _place(self, project: str | None) -> Scope:
-        """The scope above the sessions of `project`; a project of the base scope goes first."""
-        if project is None or self._base.ancestor(MemoryScope.PROJECT) is not None:
+        """The scope above the sessions of `project`; a base scope that is narrowed goes first.
+
+        What a file says must not lead out of the scope it was ingested in.
+        """
+        if project is None or self._base.path:
             return self._base
-        return Scope(self._base.tenant, ((MemoryScope.PROJECT, project), *self._base.path))
+        return self._base.project(project)
 
     def _problem(self, line: int | None, session: str | None, reason: str) -> None:
         self._problem_count += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 import structlog
@@ -16,8 +17,15 @@ from mnemic.service.end_session import end_session
 from mnemic.service.tools import Tools
 from mnemic.store.unit import Unit
 from mnemic.store.vectors import PendingText
+from mnemic.store.working.opening import purge_expired
 
-__all__ = ["MaintenanceReport", "count_due_terms", "embed_missing", "end_idle_sessions"]
+__all__ = [
+    "MaintenanceReport",
+    "count_due_terms",
+    "embed_missing",
+    "end_idle_sessions",
+    "expire_working",
+]
 
 log = structlog.get_logger("mnemic")
 BATCHES_MAX = 1_000
@@ -54,9 +62,21 @@ async def count_due_terms(tools: Tools) -> MaintenanceReport:
     return await _for_due_tenants(tools, "count_terms", _count_of)
 
 
-async def _for_due_tenants(tools: Tools, job: str, work: _Work) -> MaintenanceReport:
+async def expire_working(tools: Tools) -> MaintenanceReport:
+    """Working memory that has expired is gone from PostgreSQL.
+
+    A row is kept for its version as long as an outage of Valkey can still be merged
+    (`working.tombstone_ttl`); it is hidden from the moment at which it expires.
+    """
+    kept_for = tools.settings.working.tombstone_ttl
+    return await _for_due_tenants(tools, "expire", _expire_of, since=kept_for)
+
+
+async def _for_due_tenants(
+    tools: Tools, job: str, work: _Work, *, since: timedelta | None = None
+) -> MaintenanceReport:
     settings = tools.settings.maintenance
-    before = tools.now() - settings.idle_after
+    before = tools.now() - (settings.idle_after if since is None else since)
     tenants = await tools.transact(
         None,
         lambda unit: unit.jobs.tenants_due(job, before=before, limit=settings.tenants_max),
@@ -166,3 +186,16 @@ async def _embedded(tools: Tools, pending: list[PendingText]) -> list[tuple[Pend
 
 async def _count_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:
     return await count_terms(tools, tenant), 0
+
+
+async def _expire_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:
+    batch = tools.settings.maintenance.batch_max
+    done = 0
+    for _ in range(BATCHES_MAX):
+        gone = await purge_expired(
+            tools.database, tenant, tools.settings.working, now=tools.now(), limit=batch
+        )
+        done += gone
+        if gone < batch:
+            break
+    return done, 0

@@ -7,6 +7,7 @@ from mnemic.service.maintain import (
     count_due_terms,
     embed_missing,
     end_idle_sessions,
+    expire_working,
 )
 from mnemic.service.tools import Tools
 
@@ -30,3 +31,7 @@ class Maintenance:
     async def count_terms(self) -> MaintenanceReport:
         """The words of everything written are counted."""
         return await count_due_terms(self._tools)
+
+    async def expire(self) -> MaintenanceReport:
+        """Working memory in PostgreSQL that has expired is gone."""
+        return await expire_working(self._tools)

@@ -28,7 +28,7 @@ class Transcripts:
     ) -> IngestReport:
         """What `mnemic.model.transcript.read` gives stands in memory; its sessions have ended.
 
-        Sessions stand below `scope`, in the project the transcript names if `scope` names none.
+        Sessions stand below `scope`, in the project that the transcript names if `scope` is global.
         `keep_open` leaves them active. A second call adds nothing, and completes one that was
         killed. Raises `InvalidInput` if `scope` names a session, and `Unavailable`.
         """

@@ -14,7 +14,7 @@ from uuid import UUID
 from mnemic.model.episode import EpisodeCreate
 from mnemic.model.fact import FactCreate
 from mnemic.model.procedure import ProcedureCreate, Step
-from mnemic.model.scope import MemoryScope, Scope
+from mnemic.model.scope import Scope
 from mnemic.model.transcript import StatedFact, Utterance
 from mnemic.model.turn import TurnCreate
 from proof.choices import Choices, chance, pick
@@ -151,8 +151,8 @@ def _ingest(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Val
     """Two sessions and a fact, as a file tells them; ids of turns repeat between tenants."""
     project = pick(choices, (None, "p", "P"))
     base = scope
-    if project is not None and scope.ancestor(MemoryScope.PROJECT) is None:
-        base = Scope(scope.tenant, ((MemoryScope.PROJECT, project), *scope.path))
+    if project is not None and not scope.path:
+        base = scope.project(project)
     entries: list[Any] = []
     for line in range(1 + choices.below(2)):
         name = f"told {choices.below(3)}"
@@ -254,6 +254,7 @@ OPERATOR = (
     "maintenance.end_idle_sessions",
     "maintenance.embed_missing",
     "maintenance.count_terms",
+    "maintenance.expire",
 )
 """Verbs of whoever runs the service: they belong to no tenant, and their answers to nobody else."""
 

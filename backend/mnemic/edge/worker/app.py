@@ -63,6 +63,11 @@ JOBS = (
         lambda memory: memory.maintenance.count_terms(),
         lambda settings: settings.embed_missing_every_seconds,
     ),
+    Job(
+        "mnemic.expire",
+        lambda memory: memory.maintenance.expire(),
+        lambda settings: settings.expire_every_seconds,
+    ),
 )
 
 
