@@ -32,7 +32,8 @@ class Receipt:
     """An acknowledged write. `created` is false when it only repeated what was known.
 
     `also` names what the same call wrote beside `id`. `refused` says that one item of a batch was
-    forgotten here before, and so was left out. `key` names a working value.
+    forgotten here before, and so was left out. `key` names a working value. `notes` say what is
+    kept in another form than it came, or not at all.
     """
 
     id: UUID
@@ -44,6 +45,7 @@ class Receipt:
     also: tuple[UUID, ...] = ()
     refused: bool = False
     key: str | None = None
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The receipt as JSON values."""
@@ -57,6 +59,7 @@ class Receipt:
             "also": [str(one) for one in self.also],
             "refused": self.refused,
             "key": self.key,
+            "notes": list(self.notes),
         }
 
     @classmethod
@@ -72,4 +75,5 @@ class Receipt:
             also=tuple(UUID(one) for one in values["also"]),
             refused=values["refused"],
             key=values.get("key"),
+            notes=tuple(values.get("notes", ())),
         )

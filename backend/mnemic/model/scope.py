@@ -15,7 +15,7 @@ from typing import NewType
 from uuid import UUID, uuid5
 
 from mnemic.errors import InvalidInput
-from mnemic.model.normalise import is_blank
+from mnemic.model.normalise import held_text, is_blank, shown
 
 __all__ = ["MemoryScope", "Scope", "ScopeId", "Tenant", "TenantId", "TenantKind"]
 
@@ -44,22 +44,17 @@ class MemoryScope(StrEnum):
 
 
 _DEPTH = {level: depth for depth, level in enumerate(MemoryScope)}
+_STEP_PARTS = 2
 
 
 def _checked(field: str, value: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput("must be text", field=field)
-    if "\x00" in value:
-        raise InvalidInput("must not hold a NUL character; remove it", field=field)
-    if is_blank(value):
-        raise InvalidInput("must not be empty; leave the level out instead", field=field)
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError:
-        raise InvalidInput("must not hold a lone surrogate; remove it", field=field) from None
+    if is_blank(held_text(value, field=field)):
+        raise InvalidInput("must not be empty or blank; leave the level out instead", field=field)
+    size = len(value.encode())
     if size > EXTERNAL_ID_BYTES_MAX:
         raise InvalidInput(
-            f"is {size} bytes long; the most is {EXTERNAL_ID_BYTES_MAX}", field=field
+            f"is {size} bytes long; the most is {EXTERNAL_ID_BYTES_MAX}. Use a digest of it",
+            field=field,
         )
     return value
 
@@ -72,6 +67,8 @@ class Tenant:
     external_id: str
 
     def __post_init__(self) -> None:
+        if type(self.kind) is not TenantKind:
+            object.__setattr__(self, "kind", _checked_kind(self.kind))
         _checked("tenant", self.external_id)
 
     @property
@@ -92,6 +89,12 @@ class Scope:
     path: tuple[tuple[MemoryScope, str], ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.tenant, Tenant):
+            raise InvalidInput(
+                "must be a Tenant; use Scope.user('…') or Scope.organisation('…')", field="tenant"
+            )
+        if not _is_path(self.path):
+            object.__setattr__(self, "path", _checked_path(self.path))
         deepest = 0
         for level, name in self.path:
             _checked(level.value, name)
@@ -164,6 +167,38 @@ class Scope:
     def ancestor(self, level: MemoryScope) -> Scope | None:
         """The member of the chain at `level`, if the path names it."""
         return next((scope for scope in self.chain if scope.level is level), None)
+
+
+def _checked_kind(kind: object) -> TenantKind:
+    try:
+        return TenantKind(kind)  # type: ignore[arg-type]
+    except ValueError:
+        raise InvalidInput(
+            f"the kind must be person or organisation, not {shown(kind)}", field="tenant"
+        ) from None
+
+
+def _is_path(path: object) -> bool:
+    return type(path) is tuple and all(
+        type(step) is tuple and len(step) == _STEP_PARTS and type(step[0]) is MemoryScope
+        for step in path
+    )
+
+
+def _checked_path(path: object) -> tuple[tuple[MemoryScope, str], ...]:
+    """The path by the levels' own names, as JSON has them."""
+    checked = []
+    for step in path if isinstance(path, (list, tuple)) else [path]:
+        if not isinstance(step, (list, tuple)) or len(step) != _STEP_PARTS:
+            raise InvalidInput("the path must be pairs of a level and a name", field="scope")
+        try:
+            checked.append((MemoryScope(step[0]), step[1]))
+        except ValueError:
+            raise InvalidInput(
+                f"the level must be one of {', '.join(MemoryScope)}, not {shown(step[0])}",
+                field="scope",
+            ) from None
+    return tuple(checked)
 
 
 @lru_cache(maxsize=4_096)

@@ -13,13 +13,14 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from mnemic.model.characters import without_invisible
+
 __all__ = ["WORD_CHARS_MAX", "Token", "normal_form", "tokens_of", "words_in"]
 
 WORD_CHARS_MAX = 128
 _MARKS_BELOW = 0x20000
 
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u02bc\u2018`", "'"))
-_INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe0e\ufe0f\ufeff]")
 _ENDINGS = ("'s", "'re", "'ve", "'ll", "'d", "'m")
 _CONTRACTION = "n't"
 # Thai, Lao, Burmese, Khmer, kana, Han, Hangul: written without spaces, or with few.
@@ -48,7 +49,7 @@ class Token(NamedTuple):
 def normal_form(text: str) -> str:
     """NFKC without invisible characters and with one kind of apostrophe; case is kept."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
+        text = unicodedata.normalize("NFKC", without_invisible(text))
     return text.translate(_APOSTROPHES)
 
 

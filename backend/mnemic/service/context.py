@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from mnemic.errors import InvalidInput, Unavailable
 from mnemic.model.context import Context, Section, fill
 from mnemic.model.fact import Fact
+from mnemic.model.normalise import shown
 from mnemic.model.recall import Hit, RecallQuery
 from mnemic.model.scope import Scope
 from mnemic.model.token_count import EstimatedTokens, TokenCounter
+from mnemic.service.parsing import checked_scope
 from mnemic.service.recall import parse_query, recall
 from mnemic.service.tools import Tools
 
 __all__ = ["context"]
 
-FACTS_SHARE = 0.5
+FACTS_PART = 2  # facts have half of the budget first; in whole numbers, whatever its size
 _COUNTER = EstimatedTokens()
 
 
@@ -33,6 +35,7 @@ async def context(
     Past `context.deadline_ms`, or with the database away, it is empty and `degraded` says why: an
     agent's turn does not fail for want of memory. Raises `InvalidInput`.
     """
+    checked_scope(scope)
     settings = tools.settings.context
     allowed = _checked_budget(settings.budget_tokens if budget is None else budget)
     query, _ = parse_query(
@@ -59,7 +62,7 @@ async def _assemble(
     )
     facts = _facts(found.hits, best)
     known = fill(
-        [Section("Facts", tuple(facts))], budget=round(budget * FACTS_SHARE), counter=counter
+        [Section("Facts", tuple(facts))], budget=max(1, budget // FACTS_PART), counter=counter
     )
     kept = known.sections[0].items if known.sections else ()
     rest = [fact for fact in facts if fact not in kept]
@@ -88,9 +91,11 @@ def _texts(hits: Sequence[Hit], kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(dated))
 
 
-def _checked_budget(budget: int) -> int:
+def _checked_budget(budget: object) -> int:
     if isinstance(budget, bool) or not isinstance(budget, int):
-        raise InvalidInput("must be a whole number of tokens", field="budget")
+        raise InvalidInput(
+            f"must be a whole number of tokens, not {type(budget).__name__}", field="budget"
+        )
     if budget < 1:
-        raise InvalidInput(f"must be at least 1 token, not {budget}", field="budget")
+        raise InvalidInput(f"must be at least 1 token, not {shown(budget)}", field="budget")
     return budget

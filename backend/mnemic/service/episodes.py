@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from mnemic.errors import InvalidInput, NotFound
+from mnemic.errors import NotFound
 from mnemic.model.episode import Episode, Outcome
 from mnemic.model.normalise import checked_time, checked_unit, clean_name
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
-from mnemic.service.parsing import checked_key
+from mnemic.service.parsing import checked_id, checked_ids, checked_key
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, committed, land_once, request_digest
@@ -65,6 +65,7 @@ async def update_importance(
 
     Raises `NotFound`, and `Forbidden` if it stands in a wider scope without a grant.
     """
+    identity = checked_id(identity, field="episode_id")
     value = checked_unit(score, field="score")
 
     async def land(unit: Unit, now: datetime) -> Receipt:
@@ -88,10 +89,9 @@ async def summarize_episodes(tools: Tools, ids: Sequence[UUID], *, scope: Scope)
 
     The same episodes give the same text in whichever order they are named. Raises `NotFound`.
     """
-    if not 1 <= len(ids) <= SUMMARISED_MAX:
-        raise InvalidInput(f"must name 1 to {SUMMARISED_MAX} episodes", field="episode_ids")
+    wanted = checked_ids(ids, field="episode_ids", items_max=SUMMARISED_MAX)
     episodes = sorted(
-        await get_episodes(tools, ids, scope=scope), key=lambda one: (one.occurred_at, one.id)
+        await get_episodes(tools, wanted, scope=scope), key=lambda one: (one.occurred_at, one.id)
     )
     return "\n".join([_overview(episodes), *(_line(episode) for episode in episodes)])
 

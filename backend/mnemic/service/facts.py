@@ -13,7 +13,7 @@ from mnemic.model.normalise import clean_name, clean_text, comparison_key
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
 from mnemic.service.memory_input import parse_memory
-from mnemic.service.parsing import checked_key
+from mnemic.service.parsing import checked_given, checked_id, checked_ids, checked_key
 from mnemic.service.record_fact import record_facts
 from mnemic.service.reword_episode import statements_of
 from mnemic.service.rights import require_write
@@ -89,6 +89,7 @@ async def reinforce_fact(
 
     Raises `NotFound`, and `Forbidden` if it stands in a wider scope without a grant.
     """
+    identity = checked_id(identity, field="fact_id")
     key = checked_key(key)
     source = uuid5(scope.id, f"reinforce;{key}") if key else tools.new_id()
 
@@ -117,6 +118,7 @@ async def deprecate_fact(
 
     Raises `NotFound`, and `Forbidden` if it stands in a wider scope without a grant.
     """
+    identity = checked_id(identity, field="fact_id")
     why = clean_text(reason, field="reason", chars_max=REASON_CHARS_MAX)
 
     async def land(unit: Unit, now: datetime) -> Receipt:
@@ -144,7 +146,8 @@ async def extract_facts(tools: Tools, episode: Episode, *, scope: Scope) -> list
     history, and comes with its `status`. Only the id of `episode` is believed: the rest is read
     again. Raises `NotFound`, and `Conflict` if `scope` is a session that has ended.
     """
-    episode = await _episode(tools, episode.id, scope)
+    given = checked_given(episode, Episode, field="episode")
+    episode = await _episode(tools, given.id, scope)
     drafts = statements_of(tools.thinker, episode)
     if not drafts:
         return []
@@ -190,8 +193,8 @@ async def resolve_conflict(
     the surest, then the lowest id. Why each of the others lost stands in its `status_reason`.
     Raises `InvalidInput` for facts that do not contradict each other, `NotFound`, `Forbidden`.
     """
-    wanted = list(dict.fromkeys(ids))
-    if not CONFLICT_FACTS_MIN <= len(wanted) <= CONFLICT_FACTS_MAX:
+    wanted = checked_ids(ids, field="fact_ids", items_max=CONFLICT_FACTS_MAX)
+    if len(wanted) < CONFLICT_FACTS_MIN:
         raise InvalidInput(f"must name 2 to {CONFLICT_FACTS_MAX} facts", field="fact_ids")
 
     async def land(unit: Unit, now: datetime) -> Receipt:
@@ -250,6 +253,7 @@ async def verify_fact(
     newer. Raises `NotFound`, `Conflict` if it is not live, and `Forbidden` if it stands in a wider
     scope without a grant.
     """
+    identity = checked_id(identity, field="fact_id")
 
     async def land(unit: Unit, now: datetime) -> Receipt:
         fact = await _held(unit, scope, identity)

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from uuid import UUID
 
-from mnemic.errors import Conflict, InvalidInput, NotFound
+from mnemic.errors import Conflict, NotFound
 from mnemic.model.episode import Episode
 from mnemic.model.normalise import clean_text
 from mnemic.model.scope import Scope
-from mnemic.service.parsing import checked_key
+from mnemic.service.parsing import checked_ids, checked_key, checked_scope
 from mnemic.service.reword_episode import Rewording, land_rewording, reword, statements_of
 from mnemic.service.rights import require_write, scope_in_chain
 from mnemic.service.sessions import TURNS_MAX
@@ -25,6 +25,7 @@ __all__ = ["Forgotten", "forget"]
 
 
 ATTEMPTS_MAX = 5
+REASON_CHARS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +72,14 @@ async def forget(
     one is not visible from `scope`, `Forbidden` if one stands in a wider scope without a grant,
     `InvalidInput` for an empty or overlong list.
     """
-    limit = tools.settings.limits.batch_max
-    wanted = list(dict.fromkeys(_identified(one) for one in _listed(ids)))
-    if not wanted:
-        raise InvalidInput("must name at least one memory", field="ids")
-    if len(wanted) > limit:
-        raise InvalidInput(f"names {len(wanted)} memories; the most is {limit}", field="ids")
+    checked_scope(scope)
+    wanted = checked_ids(ids, field="ids", items_max=tools.settings.limits.batch_max)
+    why = None if reason is None else clean_text(reason, field="reason", chars_max=REASON_CHARS_MAX)
     write = Write(
         operation="memory.forget",
         request=request_digest("forget", sorted(str(one) for one in wanted)),
         key=checked_key(key),
-        reason=None if reason is None else clean_text(reason, field="reason", chars_max=1_000),
+        reason=why,
     )
     rewordings: dict[UUID, Rewording] = {}
     for _ in range(ATTEMPTS_MAX):
@@ -216,22 +214,6 @@ def _entry(
         subject_id=identity,
         reason=write.reason,
     )
-
-
-def _listed(ids: object) -> Sequence[object]:
-    if isinstance(ids, str | bytes | UUID) or not isinstance(ids, Sequence):
-        raise InvalidInput("must be a list of ids", field="ids")
-    return ids
-
-
-def _identified(given: object) -> UUID:
-    """The id, also as the text that it becomes in JSON."""
-    if isinstance(given, UUID):
-        return given
-    try:
-        return UUID(str(given))
-    except ValueError:
-        raise InvalidInput(f"holds {str(given)[:60]!r}, which is no id", field="ids") from None
 
 
 def _grouped(

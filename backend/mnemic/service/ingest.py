@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 from uuid import UUID
 
 from mnemic.errors import Conflict, InvalidInput, NotFound
@@ -19,6 +19,7 @@ from mnemic.model.session import SessionState
 from mnemic.model.transcript import BadLine, Entry, SessionInfo, StatedFact, Utterance
 from mnemic.service.end_session import end_session
 from mnemic.service.memory_input import parse_fact
+from mnemic.service.parsing import checked_flag, checked_scope, checked_turn
 from mnemic.service.record_fact import facts_request, record_facts
 from mnemic.service.tools import Tools
 from mnemic.service.transcribe import append_turns
@@ -112,10 +113,11 @@ async def ingest(
     rest is kept; a `BadLine` is one. Raises `InvalidInput` if `scope` names a session, and
     `Unavailable`: the same call then completes what was begun.
     """
-    if scope.level is MemoryScope.SESSION:
+    if checked_scope(scope).level is MemoryScope.SESSION:
         raise InvalidInput("must not name a session: the transcript names its own", field="scope")
-    run = _Run(tools, scope, progress or _silent)
-    for entry in entries:
+    checked_flag(keep_open, field="keep_open")
+    run = _Run(tools, scope, _told(progress))
+    for entry in _iterated(entries):
         await run.take(entry)
     await run.flush()
     if not keep_open:
@@ -123,6 +125,23 @@ async def ingest(
             await run.end(session)
     await run.name_episodes()
     return run.report()
+
+
+def _iterated(entries: object) -> Iterable[Entry]:
+    if isinstance(entries, (str, bytes)) or not isinstance(entries, Iterable):
+        raise InvalidInput(
+            f"must be entries, as transcript.read gives them, not {type(entries).__name__}",
+            field="entries",
+        )
+    return entries
+
+
+def _told(progress: object) -> Progress:
+    if progress is None:
+        return _silent
+    if not callable(progress):
+        raise InvalidInput("must be a function of a kind and a count", field="progress")
+    return cast("Progress", progress)
 
 
 def _silent(_kind: str, _count: int) -> None:
@@ -157,7 +176,7 @@ class _Run:
         self._problem_count = 0
         self.sessions: dict[Scope, _Session] = {}
 
-    async def take(self, entry: Entry) -> None:
+    async def take(self, entry: object) -> None:
         """The entry is kept, or waits for the next flush."""
         if isinstance(entry, Utterance):
             await self._utterance(entry)
@@ -168,6 +187,8 @@ class _Run:
             self._projects[entry.name] = entry.project
         elif isinstance(entry, BadLine):
             self._problem(entry.number, None, entry.reason)
+        else:
+            self._stranger(entry)
 
     async def flush(self) -> None:
         """No turn waits any more."""
@@ -217,8 +238,17 @@ class _Run:
             problem_count=self._problem_count,
         )
 
+    def _stranger(self, entry: object) -> None:
+        kind = type(entry).__name__
+        self._problem(None, None, f"entries: must be entries of a transcript, not {kind}")
+
     async def _utterance(self, entry: Utterance) -> None:
-        scope = self._place(entry.project).session(entry.session)
+        try:
+            scope = self._place(entry.project).session(entry.session)
+            checked_turn(entry.turn, self._tools.settings.limits)
+        except InvalidInput as refused:
+            self._problem(entry.line, None, str(refused))
+            return
         session = self.sessions.get(scope)
         if session is None:
             outcome = self._outcomes.get((entry.session, entry.project))

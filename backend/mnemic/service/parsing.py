@@ -1,67 +1,149 @@
-"""Checks that stand before every verb: what is accepted here reads back equal."""
+"""Checks that stand before every verb: what is accepted here reads back equal.
+
+Whatever calls, Python, the command line or a model by MCP, comes through here; an edge adds none of
+its own. What a text, a time, a number or a JSON value must be is said in `model.normalise`, the
+bounds stand in the settings (`limits`, `working`) and beside the checks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+from uuid import UUID
 
 import orjson
 
 from mnemic.errors import InvalidInput
 from mnemic.model.episode import Outcome
-from mnemic.model.normalise import checked_json, checked_time, clean_name, clean_text
+from mnemic.model.fact import FactCreate
+from mnemic.model.normalise import (
+    checked_json,
+    checked_time,
+    checked_unit,
+    clean_name,
+    clean_text,
+    shown,
+)
 from mnemic.model.scope import MemoryScope, Scope
 from mnemic.model.trust import Trust
 from mnemic.model.turn import ROLES, TurnCreate
 from mnemic.settings import LimitSettings
 
 __all__ = [
+    "changes",
+    "checked_fact",
+    "checked_flag",
+    "checked_given",
+    "checked_id",
+    "checked_ids",
     "checked_key",
     "checked_limit",
     "checked_list",
     "checked_metadata",
+    "checked_object",
     "checked_outcome",
     "checked_query",
+    "checked_scope",
     "checked_source",
     "checked_tags",
     "checked_trust",
     "checked_turn",
+    "one_outcome",
     "session_scope",
 ]
 
 KEY_CHARS_MAX = 500
 SOURCE_CHARS_MAX = 200
+TAG_CHARS_MAX = 200
+PREDICATE_CHARS_MAX = 100
+CATEGORY_CHARS_MAX = 100
+
+T = TypeVar("T")
 
 
-def checked_metadata(value: object, limits: LimitSettings) -> dict[str, Any]:
-    """A JSON object within `limits.metadata_bytes_max` bytes."""
-    if not isinstance(value, Mapping):
-        raise InvalidInput("must be an object with text keys", field="metadata")
-    checked: dict[str, Any] = checked_json(value, field="metadata")
-    size = len(orjson.dumps(checked))
-    if size > limits.metadata_bytes_max:
+def checked_given(value: object, kind: type[T], *, field: str) -> T:
+    """The value if it is one of `kind`; a dict of the same fields is none."""
+    if not isinstance(value, kind):
         raise InvalidInput(
-            f"is {size} bytes long; the most is {limits.metadata_bytes_max}", field="metadata"
+            f"must be of the type {kind.__name__}, not {type(value).__name__}", field=field
+        )
+    return value
+
+
+def checked_scope(value: object, *, field: str = "scope") -> Scope:
+    """Whose memory: a `Scope`, which checked its own names when it was made."""
+    if not isinstance(value, Scope):
+        raise InvalidInput(
+            f"must be a Scope, for example Scope.user('u-17'), not {type(value).__name__}",
+            field=field,
+        )
+    return value
+
+
+def checked_flag(value: object, *, field: str) -> bool:
+    """True or false; neither 1 nor "true"."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"must be true or false, not {shown(value)}", field=field)
+    return value
+
+
+def checked_id(value: object, *, field: str) -> UUID:
+    """The id, also of the text that it becomes in JSON."""
+    if isinstance(value, UUID):
+        return value
+    try:
+        return UUID(checked_given(value, str, field=field))
+    except ValueError:
+        raise InvalidInput(
+            f"must be an id that a reply gave (a UUID), not {shown(value)}", field=field
+        ) from None
+
+
+def checked_ids(value: object, *, field: str, items_max: int) -> list[UUID]:
+    """Each id of a list once, in the order given; at least one, at most `items_max`."""
+    given = checked_list(value, field=field, items_max=items_max)
+    if not given:
+        raise InvalidInput("must name at least one", field=field)
+    return list(dict.fromkeys(checked_id(one, field=field) for one in given))
+
+
+def checked_object(value: object, *, field: str, bytes_max: int) -> dict[str, Any]:
+    """A JSON object of at most `bytes_max` bytes."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(
+            f"must be an object with text keys, not {type(value).__name__}", field=field
+        )
+    checked: dict[str, Any] = checked_json(value, field=field)
+    size = len(orjson.dumps(checked))
+    if size > bytes_max:
+        raise InvalidInput(
+            f"is {size} bytes long; the most is {bytes_max}. Shorten it", field=field
         )
     return checked
 
 
-def checked_tags(value: Sequence[str], limits: LimitSettings) -> tuple[str, ...]:
+def checked_metadata(value: object, limits: LimitSettings) -> dict[str, Any]:
+    """A JSON object within `limits.metadata_bytes_max` bytes."""
+    return checked_object(value, field="metadata", bytes_max=limits.metadata_bytes_max)
+
+
+def checked_tags(value: object, limits: LimitSettings) -> tuple[str, ...]:
     """Tags as given, each once."""
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InvalidInput("must be a list of texts", field="tags")
-    if len(value) > limits.tags_max:
-        raise InvalidInput(f"holds {len(value)}; the most is {limits.tags_max}", field="tags")
-    return tuple(dict.fromkeys(clean_text(tag, field="tags", chars_max=200) for tag in value))
+    given = checked_list(value, field="tags", items_max=limits.tags_max)
+    return tuple(
+        dict.fromkeys(clean_text(tag, field="tags", chars_max=TAG_CHARS_MAX) for tag in given)
+    )
 
 
 def checked_trust(value: object) -> Trust:
     """How far something may be believed, from 0 (the operator) to 5 (an import)."""
     try:
-        return Trust(value)  # type: ignore[arg-type]
+        if type(value) in {int, Trust}:
+            return Trust(value)  # type: ignore[arg-type]
     except ValueError:
-        raise InvalidInput(f"must be a Trust from 0 to 5, not {value!r}", field="trust") from None
+        pass
+    raise InvalidInput(f"must be a Trust from 0 to 5, not {shown(value)}", field="trust")
 
 
 def checked_source(value: object) -> str:
@@ -74,27 +156,27 @@ def checked_list(value: object, *, field: str, items_max: int) -> list[Any]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise InvalidInput(f"must be a list, not {type(value).__name__}", field=field)
     if len(value) > items_max:
-        raise InvalidInput(f"holds {len(value)}; the most is {items_max}", field=field)
+        raise InvalidInput(f"holds {len(value)}; the most is {items_max}. Split it", field=field)
     return list(value)
 
 
-def checked_limit(value: int | None, *, default: int, largest: int) -> tuple[int, bool]:
+def checked_limit(value: object, *, default: int, largest: int) -> tuple[int, bool]:
     """The effective limit, and whether it was cut to the largest one."""
     if value is None:
         return default, False
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput("must be a whole number", field="limit")
+        raise InvalidInput(f"must be a whole number, not {type(value).__name__}", field="limit")
     if value < 1:
-        raise InvalidInput(f"must be at least 1, not {value}", field="limit")
+        raise InvalidInput(f"must be at least 1, not {shown(value)}", field="limit")
     return min(value, largest), value > largest
 
 
-def checked_query(value: str, limits: LimitSettings) -> str:
+def checked_query(value: object, limits: LimitSettings) -> str:
     """A question that can be asked: text of at most `limits.query_chars_max` characters."""
     return clean_text(value, field="query", chars_max=limits.query_chars_max)
 
 
-def checked_key(value: str | None) -> str | None:
+def checked_key(value: object) -> str | None:
     """An idempotency key: text of at most 500 characters."""
     if value is None:
         return None
@@ -108,30 +190,69 @@ def checked_outcome(value: object) -> Outcome | None:
     if value == "completed":
         return Outcome.SUCCESS
     try:
-        return Outcome(str(value))
+        return Outcome(value)  # type: ignore[arg-type]
     except ValueError:
         raise InvalidInput(
-            f"must be success, failure or partial, not {value!r}", field="outcome"
+            f"must be success, failure or partial, not {shown(value)}", field="outcome"
         ) from None
+
+
+def one_outcome(value: object) -> Outcome:
+    """As `checked_outcome`, where leaving it out would ask for every one of them."""
+    outcome = checked_outcome(value)
+    if outcome is None:
+        raise InvalidInput("must be success, failure or partial, not None", field="outcome")
+    return outcome
+
+
+def checked_fact(fact: FactCreate, limits: LimitSettings) -> FactCreate:
+    """The statement if it can be held, its names on one line and its times in UTC."""
+    checked_given(fact, FactCreate, field="fact")
+    longest = limits.text_chars_max
+    times = {
+        name: value if value is None else checked_time(value, field=name)
+        for name, value in (("valid_from", fact.valid_from), ("valid_to", fact.valid_to))
+    }
+    since, until = times["valid_from"], times["valid_to"]
+    if since is not None and until is not None and until < since:
+        raise InvalidInput("must not lie before valid_from; swap them", field="valid_to")
+    return replace(
+        fact,
+        subject=clean_name(fact.subject, field="subject"),
+        predicate=clean_name(fact.predicate, field="predicate", chars_max=PREDICATE_CHARS_MAX),
+        object=clean_text(fact.object, field="object", chars_max=longest),
+        content=_text_or_none(fact.content, "content", longest),
+        confidence=checked_unit(fact.confidence, field="confidence"),
+        category=fact.category
+        if fact.category is None
+        else clean_name(fact.category, field="category", chars_max=CATEGORY_CHARS_MAX),
+        valid_from=since,
+        valid_to=until,
+        metadata=checked_metadata(fact.metadata, limits),
+        tags=checked_tags(fact.tags, limits),
+        trust=checked_trust(fact.trust),
+        source=checked_source(fact.source),
+    )
+
+
+def _text_or_none(value: object, field: str, chars_max: int) -> str | None:
+    return None if value is None else clean_text(value, field=field, chars_max=chars_max)
 
 
 def checked_turn(turn: TurnCreate, limits: LimitSettings) -> TurnCreate:
     """The turn if it can be held, with its time in UTC."""
-    if not isinstance(turn, TurnCreate):
-        raise InvalidInput(f"must be TurnCreates, not {type(turn).__name__}", field="turns")
+    checked_given(turn, TurnCreate, field="turns")
     if turn.role not in ROLES:
-        raise InvalidInput(f"must be one of {', '.join(ROLES)}, not {turn.role!r}", field="role")
+        raise InvalidInput(
+            f"must be one of {', '.join(ROLES)}, not {shown(turn.role)}", field="role"
+        )
     longest = limits.text_chars_max
     return replace(
         turn,
         text=clean_text(turn.text, field="text", chars_max=longest),
         actor=clean_name(turn.actor, field="actor"),
-        caption=clean_text(turn.caption, field="caption", chars_max=longest)
-        if turn.caption is not None
-        else None,
-        external_id=clean_text(turn.external_id, field="external_id", chars_max=KEY_CHARS_MAX)
-        if turn.external_id is not None
-        else None,
+        caption=_text_or_none(turn.caption, "caption", longest),
+        external_id=_text_or_none(turn.external_id, "external_id", KEY_CHARS_MAX),
         occurred_at=checked_time(turn.occurred_at, field="occurred_at"),
         metadata=checked_metadata(turn.metadata, limits),
         tags=checked_tags(turn.tags, limits),
@@ -142,8 +263,23 @@ def checked_turn(turn: TurnCreate, limits: LimitSettings) -> TurnCreate:
 
 def session_scope(scope: Scope) -> Scope:
     """The scope, if it names a session."""
-    if scope.level is not MemoryScope.SESSION:
+    if checked_scope(scope).level is not MemoryScope.SESSION:
         raise InvalidInput(
             "must name a session: scope.session('…')", field="scope", level=scope.level.value
         )
     return scope
+
+
+def changes(given: object, kept: object) -> tuple[str, ...]:
+    """Which texts and lists of a value are kept in another form than they came, for a reply."""
+    return tuple(
+        f"{name} is kept as {_listed(after)}"
+        for name in (one.name for one in fields(kept))  # type: ignore[arg-type]
+        if isinstance(after := getattr(kept, name), (str, tuple))
+        and (before := getattr(given, name, after)) is not None
+        and (tuple(before) if isinstance(before, list) else before) != after
+    )
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(shown, value)) if isinstance(value, tuple) else shown(value)

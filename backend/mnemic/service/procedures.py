@@ -16,7 +16,7 @@ from mnemic.model.recall import RecallQuery
 from mnemic.model.receipt import Receipt
 from mnemic.model.reliability import TRIALS_MIN, reliability
 from mnemic.model.scope import MemoryScope, Scope
-from mnemic.service.parsing import checked_key
+from mnemic.service.parsing import checked_flag, checked_id, checked_key
 from mnemic.service.recall import recall
 from mnemic.service.record_procedure import checked_steps, trigger_of
 from mnemic.service.rights import require_write
@@ -146,6 +146,8 @@ async def record_outcome(
 
     Outcomes may be told from any scope that sees the procedure. Raises `NotFound`.
     """
+    identity = checked_id(identity, field="procedure_id")
+    checked_flag(success, field="success")
     told = None if note is None else clean_text(note, field="note", chars_max=NOTE_CHARS_MAX)
     key = checked_key(key)
     outcome = uuid5(identity, f"outcome;{scope.id};{key}") if key else tools.new_id()
@@ -158,7 +160,7 @@ async def record_outcome(
         await unit.procedures.add_outcome(
             procedure,
             outcome,
-            success=bool(success),
+            success=success,
             session=session.id if session else None,
             note=told,
             now=now,
@@ -167,7 +169,7 @@ async def record_outcome(
 
     write = Write(
         operation="procedure.outcome",
-        request=request_digest("procedure.outcome", str(identity), bool(success), told),
+        request=request_digest("procedure.outcome", str(identity), success, told),
         key=key,
     )
     return await land_once(tools, write, land, scope=scope)
@@ -181,6 +183,7 @@ async def update_steps(
     Raises `NotFound`, `Forbidden` if it stands in a wider scope without a grant, and `Retracted` if
     it was forgotten there with these steps.
     """
+    identity = checked_id(identity, field="procedure_id")
     checked = checked_steps(steps)
 
     async def land(unit: Unit, now: datetime) -> Receipt:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from mnemic.errors import InvalidInput
 from mnemic.model.embedding import CosineScale, Vector
-from mnemic.model.normalise import checked_unit
+from mnemic.model.normalise import checked_unit, shown
 from mnemic.model.ranking import (
     about_other_actor,
     above_floor,
@@ -22,7 +22,7 @@ from mnemic.model.ranking import (
 from mnemic.model.ranking_values import Candidate, QueryWords, Scored
 from mnemic.model.recall import KINDS_BY_TYPE, Hit, MemoryItem, Recall, RecallQuery, kinds_of
 from mnemic.model.scope import Scope
-from mnemic.service.parsing import checked_limit, checked_query
+from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
 from mnemic.service.tools import Tools
 from mnemic.store.embedding_models import RegisteredModel
 from mnemic.store.retrieval import CandidateQuery, Found
@@ -34,6 +34,7 @@ from mnemic.store.wording import query_of, tsquery_text, words_of
 __all__ = ["parse_query", "recall"]
 
 NO_MODEL = -1
+TYPES_MAX = 100
 
 
 def parse_query(
@@ -49,10 +50,13 @@ def parse_query(
     effective, capped = checked_limit(
         limit, default=settings.limit_default, largest=settings.limit_max
     )
-    names = tuple(KINDS_BY_TYPE) if memory_types is None else tuple(memory_types)
-    if unknown := [name for name in names if name not in KINDS_BY_TYPE]:
+    names = tuple(KINDS_BY_TYPE)
+    if memory_types is not None:
+        names = tuple(checked_list(memory_types, field="memory_types", items_max=TYPES_MAX))
+    if unknown := [name for name in names if name not in tuple(KINDS_BY_TYPE)]:
         raise InvalidInput(
-            f"must be among {', '.join(KINDS_BY_TYPE)}, not {unknown[0]!r}", field="memory_types"
+            f"must be among {', '.join(KINDS_BY_TYPE)}, not {shown(unknown[0])}",
+            field="memory_types",
         )
     question = checked_query(text, tools.settings.limits)
     query = RecallQuery(
@@ -71,6 +75,7 @@ async def recall(
 
     Without the embedder it searches by words alone and says so in `degraded`. Nothing is written.
     """
+    checked_scope(scope)
     started = time.perf_counter()
     words, statistics = await _read_question(tools, query, scope)
     vector = await _query_vector(tools, words)

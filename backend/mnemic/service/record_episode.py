@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+
 from mnemic.errors import InvalidInput
 from mnemic.model.episode import Episode, EpisodeCreate, EpisodeDraft, EpisodeId
 from mnemic.model.normalise import (
@@ -15,15 +17,19 @@ from mnemic.model.normalise import (
     clean_name,
     clean_text,
     digest,
+    shown,
 )
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import MemoryScope, Scope
 from mnemic.model.turn import Turn, TurnId
 from mnemic.service.novelty import with_novelty
 from mnemic.service.parsing import (
+    checked_flag,
+    checked_given,
     checked_list,
     checked_metadata,
     checked_outcome,
+    checked_scope,
     checked_source,
     checked_tags,
     checked_trust,
@@ -38,7 +44,9 @@ from mnemic.think import SessionRecord
 __all__ = ["checked_episode", "record_episode"]
 
 ITEMS_MAX = 1_000
-TOKENS_MAX = 2**53
+AMOUNT_MAX = 2**53
+ACTIONS_BYTES_MAX = 1_048_576
+TASK_TYPE_CHARS_MAX = 100
 _ANY_TIME = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -46,6 +54,7 @@ def checked_episode(tools: Tools, given: EpisodeCreate) -> EpisodeCreate:
     """The experience if it can be held. Raises `InvalidInput` that names the field."""
     limits = tools.settings.limits
     longest = limits.text_chars_max
+    checked_given(given, EpisodeCreate, field="episode")
 
     def text(value: str | None, field: str) -> str | None:
         return None if value is None else clean_text(value, field=field, chars_max=longest)
@@ -55,12 +64,12 @@ def checked_episode(tools: Tools, given: EpisodeCreate) -> EpisodeCreate:
         task_description=clean_text(
             given.task_description, field="task_description", chars_max=longest
         ),
-        task_type=clean_name(given.task_type, field="task_type", chars_max=100),
+        task_type=clean_name(given.task_type, field="task_type", chars_max=TASK_TYPE_CHARS_MAX),
         outcome=checked_outcome(given.outcome),
         outcome_details=text(given.outcome_details, "outcome_details"),
         context_summary=text(given.context_summary, "context_summary"),
         occurred_at=checked_time(given.occurred_at, field="occurred_at"),
-        actions=tuple(checked_json(_few(given.actions, "actions"), field="actions")),
+        actions=_actions(given.actions),
         lessons_learned=tuple(
             clean_text(one, field="lessons_learned", chars_max=longest)
             for one in _few(given.lessons_learned, "lessons_learned")
@@ -77,13 +86,29 @@ def checked_episode(tools: Tools, given: EpisodeCreate) -> EpisodeCreate:
     )
 
 
+def _actions(values: object) -> tuple[dict[str, Any], ...]:
+    actions = checked_json(_few(values, "actions"), field="actions")
+    for place, action in enumerate(actions):
+        if not isinstance(action, dict):
+            raise InvalidInput(
+                f"must be an object with text keys, not {type(action).__name__}",
+                field=f"actions[{place}]",
+            )
+    size = len(orjson.dumps(actions))
+    if size > ACTIONS_BYTES_MAX:
+        raise InvalidInput(
+            f"is {size} bytes long; the most is {ACTIONS_BYTES_MAX}. Shorten it", field="actions"
+        )
+    return tuple(actions)
+
+
 def _few(values: object, field: str) -> list[Any]:
     return checked_list(values, field=field, items_max=ITEMS_MAX)
 
 
 def _whole(value: Any, field: str) -> Any:
     if isinstance(value, float) and not value.is_integer():
-        raise InvalidInput("must be a whole number", field=field)
+        raise InvalidInput(f"must be a whole number, not {value!r}", field=field)
     return value if value is None else int(value)
 
 
@@ -91,20 +116,28 @@ def _amount(value: Any, field: str) -> Any:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidInput("must be a number", field=field)
-    if not 0 <= value <= TOKENS_MAX:
-        raise InvalidInput(f"must lie between 0 and {TOKENS_MAX}, not {value!r}", field=field)
+        raise InvalidInput(f"must be a number, not {type(value).__name__}", field=field)
+    if not 0 <= value <= AMOUNT_MAX:
+        raise InvalidInput(f"must lie between 0 and {AMOUNT_MAX}, not {shown(value)}", field=field)
     return value
 
 
 async def record_episode(
-    tools: Tools, given: EpisodeCreate, *, scope: Scope, key: str | None = None, lift: bool = False
+    tools: Tools,
+    given: EpisodeCreate,
+    *,
+    scope: Scope,
+    key: str | None = None,
+    lift: bool = False,
+    notes: tuple[str, ...] = (),
 ) -> Receipt:
     """The experience, checked before, is an episode of `scope`.
 
     Title, topics and, unless given, the importance are the Thinker's; the summary is the caller's
     own text. Raises `Retracted` if the same was forgotten here, unless `lift`.
     """
+    checked_scope(scope)
+    checked_flag(lift, field="lift")
     identity = EpisodeId(tools.new_id())
     draft = await tools.thinker.summarise(_record(tools, identity, given, scope))
     episode = _episode(tools, identity, given, draft, scope)
@@ -122,7 +155,7 @@ async def record_episode(
         await unit.episodes.add(scope, replace(episode, recorded_at=now))
         if vectors and model:
             await unit.vectors.put("episode", [(identity, vectors[0])], model=model.id)
-        return committed(identity, "episode", vectors=vectors)
+        return committed(identity, "episode", vectors=vectors, notes=notes)
 
     write = Write(
         operation="memory.remember",

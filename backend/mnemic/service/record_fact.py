@@ -8,26 +8,17 @@ from uuid import UUID, uuid5
 
 from mnemic.model.embedding import Vector
 from mnemic.model.fact import Fact, FactCreate, FactId
-from mnemic.model.normalise import (
-    checked_time,
-    checked_unit,
-    clean_name,
-    clean_text,
-    comparison_key,
-    digest,
-)
+from mnemic.model.normalise import clean_text, comparison_key, digest
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
 from mnemic.service.memory_input import Memory
-from mnemic.service.parsing import checked_metadata, checked_tags
+from mnemic.service.parsing import changes, checked_fact, checked_scope
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, committed, land_once, request_digest
 from mnemic.store.fact_ledger import Evidence, FactLanding
 from mnemic.store.unit import Unit
 
 __all__ = ["facts_request", "record_facts"]
-
-PREDICATE_CHARS_MAX = 100
 
 
 async def record_facts(
@@ -44,7 +35,9 @@ async def record_facts(
     Their evidence is this call, or the source that is given. Raises `Retracted` if one of them was
     retracted here, unless `memory.lift`.
     """
+    checked_scope(scope)
     facts = [_fact(tools, draft, memory, scope) for draft in drafts]
+    notes = [*memory.notes, *(changes(drafts[0], facts[0]) if stated else ())]
     vectors = await tools.vectors([fact.content for fact in facts])
     model = await tools.live_model() if vectors else None
     source_id = uuid5(scope.id, f"call;{memory.key}") if memory.key else tools.new_id()
@@ -67,6 +60,7 @@ async def record_facts(
             version=first.version,
             created=first.created,
             also=tuple(landing.id for landing in landings[1:]),
+            notes=tuple(notes),
         )
 
     write = Write(
@@ -103,31 +97,27 @@ def facts_request(drafts: Sequence[FactCreate], memory: Memory, *, stated: bool 
 
 def _fact(tools: Tools, draft: FactCreate, memory: Memory, scope: Scope) -> Fact:
     limits = tools.settings.limits
-    subject = clean_name(draft.subject, field="subject")
-    predicate = clean_name(draft.predicate, field="predicate", chars_max=PREDICATE_CHARS_MAX)
-    spoken = clean_text(draft.object, field="object", chars_max=limits.text_chars_max)
-    content = draft.content
+    told = checked_fact(draft, limits)
+    content = told.content
     if content is None:
-        content = f"{subject} {predicate.replace('_', ' ')} {spoken}"
-    metadata = {**checked_metadata(draft.metadata, limits), **memory.metadata}
+        content = f"{told.subject} {told.predicate.replace('_', ' ')} {told.object}"
+    metadata = {**told.metadata, **memory.metadata}
     if memory.importance is not None:
         metadata.setdefault("importance", memory.importance)
     return Fact(
         id=FactId(tools.new_id()),
         scope_id=scope.id,
-        subject=subject,
-        predicate=comparison_key(predicate),
-        object=spoken,
+        subject=told.subject,
+        predicate=comparison_key(told.predicate),
+        object=told.object,
         content=clean_text(content, field="content", chars_max=2 * limits.text_chars_max),
-        category=clean_name(
-            "general" if draft.category is None else draft.category, field="category", chars_max=100
-        ),
-        confidence=checked_unit(draft.confidence, field="confidence"),
+        category="general" if told.category is None else told.category,
+        confidence=told.confidence,
         reinforcement_count=1,
         first_learned=memory.occurred_at,
         last_reinforced=memory.occurred_at,
-        valid_from=_time(draft.valid_from, "valid_from"),
-        valid_to=_time(draft.valid_to, "valid_to"),
+        valid_from=told.valid_from,
+        valid_to=told.valid_to,
         recorded_at=memory.occurred_at,
         retired_at=None,
         status="live",
@@ -135,9 +125,5 @@ def _fact(tools: Tools, draft: FactCreate, memory: Memory, scope: Scope) -> Fact
         trust=memory.trust,
         source=memory.source,
         metadata=metadata,
-        tags=tuple(dict.fromkeys((*checked_tags(draft.tags, limits), *memory.tags))),
+        tags=tuple(dict.fromkeys((*told.tags, *memory.tags))),
     )
-
-
-def _time(value: datetime | None, field: str) -> datetime | None:
-    return None if value is None else checked_time(value, field=field)

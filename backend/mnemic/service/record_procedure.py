@@ -15,8 +15,11 @@ from mnemic.model.procedure import Procedure, ProcedureCreate, ProcedureId, Step
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
 from mnemic.service.parsing import (
+    checked_flag,
+    checked_given,
     checked_list,
     checked_metadata,
+    checked_scope,
     checked_source,
     checked_tags,
     checked_trust,
@@ -32,6 +35,7 @@ __all__ = ["checked_procedure", "checked_steps", "parse_steps", "record_procedur
 STEPS_MAX = 200
 STEP_CHARS_MAX = 10_000
 CONDITIONS_MAX = 100
+TASK_TYPE_CHARS_MAX = 100
 PATTERN_CHARS_MAX = 1_000
 PATTERN_MEMORY_MAX = 1 << 20
 _STEP = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)])\s+(?P<action>\S.*)$")
@@ -61,10 +65,9 @@ def parse_steps(content: str) -> tuple[str, tuple[Step, ...]]:
 
 def checked_steps(steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps if they can be held, 1 to `STEPS_MAX`. Raises `InvalidInput`."""
-    if not isinstance(steps, (list, tuple)) or not all(isinstance(one, Step) for one in steps):
-        raise InvalidInput("must be a list of Steps: Step(action='…')", field="steps")
-    if not 1 <= len(steps) <= STEPS_MAX:
-        raise InvalidInput(f"must be 1 to {STEPS_MAX}, not {len(steps)}", field="steps")
+    given = checked_list(steps, field="steps", items_max=STEPS_MAX)
+    if not given or not all(isinstance(one, Step) for one in given):
+        raise InvalidInput(f"must be 1 to {STEPS_MAX} Steps, each Step(action='…')", field="steps")
     return tuple(
         Step(
             action=clean_text(step.action, field="steps.action", chars_max=STEP_CHARS_MAX),
@@ -72,7 +75,7 @@ def checked_steps(steps: Sequence[Step]) -> tuple[Step, ...]:
             if step.expected is None
             else clean_text(step.expected, field="steps.expected", chars_max=STEP_CHARS_MAX),
         )
-        for step in steps
+        for step in given
     )
 
 
@@ -103,12 +106,14 @@ def trigger_of(pattern: str) -> Any:
 
 def checked_procedure(tools: Tools, given: ProcedureCreate, scope: Scope) -> Procedure:
     """The procedure if it can be held. Raises `InvalidInput` that names the field."""
+    checked_given(given, ProcedureCreate, field="procedure")
+    checked_scope(scope)
     limits = tools.settings.limits
     return Procedure(
         id=ProcedureId(tools.new_id()),
         scope_id=scope.id,
         name=clean_name(given.name, field="name"),
-        task_type=clean_name(given.task_type, field="task_type", chars_max=100),
+        task_type=clean_name(given.task_type, field="task_type", chars_max=TASK_TYPE_CHARS_MAX),
         trigger_pattern=checked_pattern(given.trigger_pattern),
         steps=checked_steps(given.steps),
         version=1,
@@ -131,12 +136,19 @@ def _conditions(values: Sequence[str], field: str) -> tuple[str, ...]:
 
 
 async def record_procedure(
-    tools: Tools, procedure: Procedure, *, scope: Scope, key: str | None = None, lift: bool = False
+    tools: Tools,
+    procedure: Procedure,
+    *,
+    scope: Scope,
+    key: str | None = None,
+    lift: bool = False,
+    notes: tuple[str, ...] = (),
 ) -> Receipt:
     """The procedure, checked before, is live in `scope` under its name; a change is a version.
 
     Raises `Retracted` if the same was forgotten here, unless `lift`.
     """
+    checked_flag(lift, field="lift")
     vectors = await tools.vectors([procedure_text(procedure)])
     model = await tools.live_model() if vectors else None
     steps = steps_json(procedure.steps)
@@ -147,7 +159,9 @@ async def record_procedure(
         identity, version, created = await unit.procedures.put(scope, procedure, now=now)
         if vectors and model:
             await unit.vectors.put("procedure", [(identity, vectors[0])], model=model.id)
-        return committed(identity, "procedure", vectors=vectors, version=version, created=created)
+        return committed(
+            identity, "procedure", vectors=vectors, version=version, created=created, notes=notes
+        )
 
     write = Write(
         operation="memory.remember",

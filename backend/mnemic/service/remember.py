@@ -13,6 +13,7 @@ from mnemic.model.receipt import Durability, Receipt, VectorState
 from mnemic.model.scope import Scope
 from mnemic.model.working import WorkingStatus
 from mnemic.service.memory_input import Memory
+from mnemic.service.parsing import checked_scope
 from mnemic.service.record_episode import record_episode
 from mnemic.service.record_fact import record_facts
 from mnemic.service.record_procedure import checked_procedure, parse_steps, record_procedure
@@ -35,16 +36,27 @@ async def remember(tools: Tools, memory: Memory, *, scope: Scope) -> Receipt:
     the same content gives the first answer again; with another one it raises `Conflict`. Without
     the embedder it is kept all the same, and gets its vector later.
     """
+    checked_scope(scope)
     if memory.memory_type == "working":
         return await _remember_working(tools, memory, scope)
     if memory.memory_type == "episodic":
         return await record_episode(
-            tools, _experience(memory), scope=scope, key=memory.key, lift=memory.lift
+            tools,
+            _experience(memory),
+            scope=scope,
+            key=memory.key,
+            lift=memory.lift,
+            notes=memory.notes,
         )
     if memory.memory_type == "procedural":
         procedure = checked_procedure(tools, _way(memory), scope)
         return await record_procedure(
-            tools, procedure, scope=scope, key=memory.key, lift=memory.lift
+            tools,
+            procedure,
+            scope=scope,
+            key=memory.key,
+            lift=memory.lift,
+            notes=memory.notes,
         )
     statements = _statements(tools, memory, scope)
     return await record_facts(tools, statements, memory, scope=scope, stated=False)
@@ -79,6 +91,7 @@ async def _remember_working(tools: Tools, memory: Memory, scope: Scope) -> Recei
         durability=_durability(tools.working.place.status(scope)),
         vector=VectorState.NONE,
         key=key,
+        notes=memory.notes,
     )
     if write.key is None:
         return receipt

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from mnemic.errors import Forbidden, InvalidInput
 from mnemic.model.scope import Scope
+from mnemic.service.parsing import checked_scope
 from mnemic.service.tools import Tools
 from mnemic.store.guards import AuditEntry
 from mnemic.store.unit import Unit
@@ -64,8 +65,9 @@ async def revoke_writing(tools: Tools, *, scope: Scope, target: Scope) -> bool:
 
 
 def _checked(scope: Scope, target: Scope) -> None:
-    if target not in scope.chain[1:]:
-        raise InvalidInput("must be a scope above the one that gets the right", field="target")
+    checked_scope(target, field="to")
+    if target not in checked_scope(scope).chain[1:]:
+        raise InvalidInput("must be a scope above the one that gets the right", field="to")
 
 
 def _entry(tools: Tools, action: str, scope: Scope) -> AuditEntry:

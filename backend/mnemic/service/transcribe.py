@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import uuid5
 
-from mnemic.errors import Conflict, InvalidInput
+from mnemic.errors import Conflict
 from mnemic.model.embedding import Vector
 from mnemic.model.receipt import Durability, Receipt, VectorState
 from mnemic.model.scope import Scope
 from mnemic.model.turn import TurnCreate, TurnId
 from mnemic.service.count_terms import count_terms_now
-from mnemic.service.parsing import checked_key, checked_turn, session_scope
+from mnemic.service.parsing import (
+    changes,
+    checked_key,
+    checked_list,
+    checked_turn,
+    session_scope,
+)
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, answered, claimed, request_digest
 from mnemic.store.guards import AuditEntry
@@ -36,6 +43,7 @@ async def append_turns(
     idempotency key with the same turns gives the first receipts again.
     """
     checked = _checked(tools, turns, scope)
+    name = checked_key(key)
     if not checked:
         return []
     known, refused = await tools.transact(
@@ -49,8 +57,13 @@ async def append_turns(
     vectors = await tools.vectors(
         [turn_text(turn.actor, turn.text, turn.caption) for _, turn in batch]
     )
-    write = Write(operation="session.append", request=_request(checked), key=checked_key(key))
-    receipts = await _land(tools, scope, checked, batch, vectors, write)
+    write = Write(operation="session.append", request=_request(checked), key=name)
+    receipts = [
+        replace(receipt, notes=changes(given, kept))
+        for receipt, given, kept in zip(
+            await _land(tools, scope, checked, batch, vectors, write), turns, checked, strict=True
+        )
+    ]
     written = sum(receipt.created for receipt in receipts)
     await count_terms_now(tools, scope.tenant.id, written=written)
     return receipts
@@ -64,11 +77,8 @@ def _request(turns: Sequence[TurnCreate]) -> bytes:
 def _checked(tools: Tools, turns: Sequence[TurnCreate], scope: Scope) -> list[TurnCreate]:
     limits = tools.settings.limits
     session_scope(scope)
-    if len(turns) > limits.batch_max:
-        raise InvalidInput(
-            f"holds {len(turns)} turns; the most at once is {limits.batch_max}", field="turns"
-        )
-    return [checked_turn(turn, limits) for turn in turns]
+    given = checked_list(turns, field="turns", items_max=limits.batch_max)
+    return [checked_turn(turn, limits) for turn in given]
 
 
 async def _land(

@@ -46,7 +46,8 @@ class Write:
 
 def request_digest(operation: str, *parts: Any) -> bytes:
     """What an idempotency key stands for: the operation and all that was asked, not when."""
-    values = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS, default=str)
+    options = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS  # a kind of text is a key too
+    values = orjson.dumps(parts, option=options, default=str)
     return digest(operation, values.decode())
 
 
@@ -131,6 +132,7 @@ def committed(
     version: int = 1,
     created: bool = True,
     also: tuple[UUID, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> Receipt:
     """The receipt of a row that is committed when the unit ends; `vectors` are the new rows'."""
     state = VectorState.READY if vectors else VectorState.PENDING
@@ -142,4 +144,5 @@ def committed(
         vector=state if created else VectorState.NONE,
         created=created,
         also=also,
+        notes=notes,
     )

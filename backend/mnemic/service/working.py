@@ -9,10 +9,11 @@ from uuid import UUID
 
 import orjson
 
-from mnemic.errors import InvalidInput, NotFound
+from mnemic.errors import InvalidInput
 from mnemic.model.normalise import checked_json, clean_text
 from mnemic.model.scope import Scope
 from mnemic.model.working import TaskState, WorkingRecord
+from mnemic.service.parsing import checked_flag, checked_given, checked_id
 from mnemic.settings import WorkingSettings
 from mnemic.store.working.keys import TASK, checked_key, is_key, key_of
 from mnemic.store.working.opening import WorkingPlaces
@@ -21,6 +22,7 @@ from mnemic.store.working.place import Put, Snapshot
 
 __all__ = [
     "add_note",
+    "checked_ttl",
     "get_task",
     "get_value",
     "keys_like",
@@ -32,8 +34,8 @@ __all__ = [
 ]
 
 
-def _ttl_ms(ttl_seconds: object, settings: WorkingSettings) -> int | None:
-    """Milliseconds, rounded up."""
+def checked_ttl(ttl_seconds: object, settings: WorkingSettings) -> int | None:
+    """Milliseconds, rounded up; at most `working.ttl_max`."""
     if ttl_seconds is None:
         return None
     if isinstance(ttl_seconds, bool) or not isinstance(ttl_seconds, (int, float)):
@@ -84,12 +86,15 @@ async def put_value(
     durable: bool | None,
 ) -> None:
     """The key holds the value."""
+    checked_flag(forever, field="forever")
+    if durable is not None:
+        checked_flag(durable, field="durable")
     if forever and ttl_seconds is not None:
         raise InvalidInput("must not be given with forever=True", field="ttl_seconds")
     put = Put(
         field=_field(places, key),
         body=_body(value, places.settings),
-        ttl_ms=_ttl_ms(ttl_seconds, places.settings),
+        ttl_ms=checked_ttl(ttl_seconds, places.settings),
         forever=forever,
         durable=durable,
     )
@@ -116,8 +121,7 @@ async def keys_like(places: WorkingPlaces, scope: Scope, pattern: str) -> list[s
 
 async def put_task(places: WorkingPlaces, scope: Scope, state: TaskState) -> None:
     """The task stands so."""
-    if not isinstance(state, TaskState):
-        raise InvalidInput(f"must be a TaskState, not {type(state).__name__}", field="state")
+    checked_given(state, TaskState, field="state")
     put = Put(field=TASK, body=_body(state.to_json(), places.settings))
     await places.place.put(scope, put, places.now())
 
@@ -138,10 +142,7 @@ async def add_note(places: WorkingPlaces, scope: Scope, content: str) -> None:
 
 async def restore(places: WorkingPlaces, scope: Scope, checkpoint_id: str | UUID) -> None:
     """The scope holds what it held then. Raises `NotFound`."""
-    try:
-        checkpoint = UUID(str(checkpoint_id))
-    except ValueError:
-        raise NotFound("No such checkpoint in this scope.") from None
+    checkpoint = checked_id(checkpoint_id, field="checkpoint_id")
     await places.place.restore(scope, checkpoint, places.now())
 
 

@@ -45,6 +45,7 @@ from mnemic.store.tombstones import TombstoneStore
 from mnemic.store.turns import TurnStore
 from mnemic.store.vectors import VectorStore
 from mnemic.store.vectors_codec import decode_halfvec, encode_halfvec
+from mnemic.store.working.jsonb import jsonb_of_body
 
 __all__ = ["Database", "Unit"]
 
@@ -365,7 +366,7 @@ async def _prepare_connection(connection: Any) -> None:
 
 
 def _json_text(value: object) -> str:
-    return orjson.dumps(value).decode()
+    return jsonb_of_body(orjson.dumps(value))
 
 
 async def _leave_as_is(connection: Any) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from mnemic.model.episode import Episode, EpisodeCreate, Outcome
+from mnemic.model.normalise import clean_name
 from mnemic.model.recall import RecallQuery
 from mnemic.model.scope import Scope
 from mnemic.service.episodes import (
@@ -14,7 +15,7 @@ from mnemic.service.episodes import (
     summarize_episodes,
     update_importance,
 )
-from mnemic.service.parsing import checked_key, checked_limit, checked_outcome, checked_query
+from mnemic.service.parsing import checked_key, checked_limit, checked_query, one_outcome
 from mnemic.service.recall import recall
 from mnemic.service.record_episode import checked_episode, record_episode
 from mnemic.service.tools import Tools
@@ -73,13 +74,16 @@ class EpisodicMemory:
             self._tools,
             scope=self._scope,
             limit=self._limit(limit),
-            outcome=checked_outcome(outcome),
+            outcome=one_outcome(outcome),
         )
 
     async def get_by_task_type(self, task_type: str, limit: int = 10) -> list[Episode]:
         """The newest episodes of that type of task."""
         return await browse_episodes(
-            self._tools, scope=self._scope, limit=self._limit(limit), task_type=task_type
+            self._tools,
+            scope=self._scope,
+            limit=self._limit(limit),
+            task_type=clean_name(task_type, field="task_type"),
         )
 
     async def update_importance(

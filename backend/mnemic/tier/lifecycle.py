@@ -10,7 +10,7 @@ from mnemic.model.scope import Scope
 from mnemic.model.session import Session
 from mnemic.service.context import context
 from mnemic.service.end_session import end_session
-from mnemic.service.parsing import checked_outcome
+from mnemic.service.parsing import checked_outcome, session_scope
 from mnemic.service.sessions import pause_session, resume_session, start_session
 from mnemic.service.tools import Tools
 from mnemic.tier.working import WorkingMemory
@@ -49,7 +49,7 @@ class Lifecycle:
         With `checkpoint_id` exactly that is restored; without it, the newest checkpoint if nothing
         is held any more. Raises `NotFound`, `Conflict` if the session has ended.
         """
-        working = WorkingMemory(self._tools.working, scope)
+        working = WorkingMemory(self._tools.working, session_scope(scope))
         if checkpoint_id is not None:
             # Before the session is active again, so that an unknown one changes nothing.
             await working.restore_checkpoint(checkpoint_id)

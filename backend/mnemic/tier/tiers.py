@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mnemic.model.scope import Scope
+from mnemic.service.parsing import checked_scope
 from mnemic.service.tools import Tools
 from mnemic.tier.episodic import EpisodicMemory
 from mnemic.tier.procedural import ProceduralMemory
@@ -16,7 +17,7 @@ class Tiers:
     """The memory of one scope, tier by tier, with the method names of the plan."""
 
     def __init__(self, tools: Tools, scope: Scope) -> None:
-        self.scope = scope
+        self.scope = checked_scope(scope)
         self.working = WorkingMemory(tools.working, scope)
         self.episodic = EpisodicMemory(tools, scope)
         self.semantic = SemanticMemory(tools, scope)

@@ -45,6 +45,7 @@ class Remembered(_Answer):
         description="pending: found by its words now, by its meaning a little later."
     )
     also: list[UUID] = Field(description="Further memories that the same content gave.")
+    notes: list[str] = Field(description="What is kept in another form than given, or not at all.")
 
 
 class Memory(_Answer):
@@ -95,6 +96,7 @@ def remembered(receipt: Receipt) -> Remembered:
         durability=receipt.durability.value,
         vector=receipt.vector.value,
         also=list(receipt.also),
+        notes=list(receipt.notes),
     )
 
 

@@ -15,8 +15,8 @@ from mnemic.errors import InvalidInput
 
 __all__ = ["key_matcher"]
 
-_STEPS_MAX = 1_000  # beyond the literal beginning
-_PATTERN_CHARS_MAX = 25_000  # a key of 10 kB, every character behind a backslash
+STEPS_MAX = 1_000  # beyond the literal beginning
+PATTERN_CHARS_MAX = 25_000  # a key of 10 kB, every character behind a backslash
 
 _Test = Callable[[str], bool]
 
@@ -25,23 +25,35 @@ def key_matcher(pattern: Any) -> Callable[[str], bool]:
     """Whether a key matches the pattern as a whole. Raises `InvalidInput`."""
     if not isinstance(pattern, str):
         raise InvalidInput(f"must be text, not {type(pattern).__name__}", field="pattern")
-    if len(pattern) > _PATTERN_CHARS_MAX:
+    if len(pattern) > PATTERN_CHARS_MAX:
         raise InvalidInput(
-            f"is {len(pattern)} characters long; the most is {_PATTERN_CHARS_MAX}", field="pattern"
+            f"is {len(pattern)} characters long; the most is {PATTERN_CHARS_MAX}", field="pattern"
         )
+    if not pattern.isascii():
+        _refuse_surrogates(pattern)
     prefix, rest = _literal_beginning(pattern)
     if not rest:
         return lambda key: key == prefix
     steps = _steps(rest)
-    if len(steps) > _STEPS_MAX:
+    if len(steps) > STEPS_MAX:
         raise InvalidInput(
-            f"has {len(steps)} parts after its first wildcard; the most is {_STEPS_MAX}",
+            f"has {len(steps)} parts after its first wildcard; the most is {STEPS_MAX}",
             field="pattern",
         )
     if steps == [None]:
         return lambda key: key.startswith(prefix)
     machine = _Machine(steps)
     return lambda key: key.startswith(prefix) and machine.accepts(key[len(prefix) :])
+
+
+def _refuse_surrogates(pattern: str) -> None:
+    try:
+        pattern.encode()
+    except UnicodeEncodeError as fault:
+        raise InvalidInput(
+            f"holds a lone surrogate at character {fault.start}, as no key does; remove it",
+            field="pattern",
+        ) from None
 
 
 def _literal_beginning(pattern: str) -> tuple[str, str]:
