@@ -17,6 +17,7 @@ from mnemic.model.scope import Scope
 from mnemic.service.context import context
 from mnemic.service.forget import Forgotten, forget
 from mnemic.service.memory_input import MemoryOptions, parse_fact, parse_memory
+from mnemic.service.parsing import checked_given
 from mnemic.service.recall import parse_query, recall
 from mnemic.service.record_fact import record_facts
 from mnemic.service.remember import remember
@@ -59,12 +60,13 @@ class MemoryManager:
         Use it with `async with`, or call `start` and `close`. Without `settings` they are read from
         the environment; `ConfigurationError` lists what is wrong there.
         """
-        return cls(Wiring(settings or read_settings()))
+        chosen = read_settings() if settings is None else settings
+        return cls(Wiring(checked_given(chosen, MemorySettings, field="settings")))
 
     @classmethod
     def embedded(cls, data_dir: Path | str) -> Self:
         """A manager on embedded servers whose data lies in `data_dir`, whatever the environment."""
-        return cls(Wiring(embedded_settings(Path(data_dir))))
+        return cls(Wiring(embedded_settings(data_dir)))
 
     @staticmethod
     def null() -> MemoryManager:

@@ -17,6 +17,7 @@ from mnemic.embed import open_embedder
 from mnemic.errors import ConfigurationError
 from mnemic.model.embedding import Embedder
 from mnemic.model.identity import uuid7
+from mnemic.model.normalise import held_text
 from mnemic.service.tools import Tools
 from mnemic.settings import EmbeddedSettings, MemorySettings
 from mnemic.store.readiness import refuse_unfit
@@ -30,13 +31,17 @@ __all__ = ["Servers", "Wiring", "embedded_settings", "resolve_servers"]
 EMBEDDED_DATABASE = "mnemic"
 
 
-def embedded_settings(data_dir: Path) -> MemorySettings:
-    """Settings under which every server is an embedded one of `data_dir`."""
+def embedded_settings(data_dir: Path | str) -> MemorySettings:
+    """Settings under which every server is an embedded one of `data_dir`.
+
+    Raises `InvalidInput` for what names no folder.
+    """
+    held_text(str(data_dir) if isinstance(data_dir, Path) else data_dir, field="data_dir")
     return MemorySettings(
         database_url=None,
         database_owner_url=None,
         redis_url=None,
-        embedded=EmbeddedSettings(data_dir=data_dir),
+        embedded=EmbeddedSettings(data_dir=Path(data_dir)),
     )
 
 

@@ -221,7 +221,7 @@ async def test_a_child_reads_above_itself_and_writes_there_only_with_a_grant(
     with pytest.raises(Forbidden):
         await below.update_importance(kept.id, 0.2)
     assert not await memory.grants.revoke(agent, to=project)
-    with pytest.raises(InvalidInput, match="^to: "):
+    with pytest.raises(InvalidInput, match=r"^to: "):
         await memory.grants.allow(project, to=agent)
 
 

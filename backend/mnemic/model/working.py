@@ -70,7 +70,9 @@ def _check_step(step: object) -> None:
         return
     if isinstance(step, int) and not isinstance(step, bool):
         if abs(step) > INTEGER_MAX:
-            raise InvalidInput("the integer is beyond 64 bits", field="current_step")
+            raise InvalidInput(
+                "the integer is beyond 64 bits; pass it as text", field="current_step"
+            )
         return
     clean_text(step, field="current_step", chars_max=STEP_CHARS_MAX)
 

@@ -16,7 +16,7 @@ from mnemic.service.parsing import checked_scope
 from mnemic.service.recall import parse_query, recall
 from mnemic.service.tools import Tools
 
-__all__ = ["context"]
+__all__ = ["checked_budget", "context"]
 
 FACTS_PART = 2  # facts have half of the budget first; in whole numbers, whatever its size
 _COUNTER = EstimatedTokens()
@@ -37,7 +37,7 @@ async def context(
     """
     checked_scope(scope)
     settings = tools.settings.context
-    allowed = _checked_budget(settings.budget_tokens if budget is None else budget)
+    allowed = checked_budget(settings.budget_tokens if budget is None else budget)
     query, _ = parse_query(
         tools, text, limit=settings.candidates_max, memory_types=None, floor=None
     )
@@ -91,7 +91,8 @@ def _texts(hits: Sequence[Hit], kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(dated))
 
 
-def _checked_budget(budget: object) -> int:
+def checked_budget(budget: object) -> int:
+    """A number of tokens of at least 1; one that no prompt could fill is no limit at all."""
     if isinstance(budget, bool) or not isinstance(budget, int):
         raise InvalidInput(
             f"must be a whole number of tokens, not {type(budget).__name__}", field="budget"

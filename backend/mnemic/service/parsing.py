@@ -160,9 +160,12 @@ def checked_list(value: object, *, field: str, items_max: int) -> list[Any]:
     return list(value)
 
 
-def checked_limit(value: object, *, default: int, largest: int) -> tuple[int, bool]:
-    """The effective limit, and whether it was cut to the largest one."""
-    if value is None:
+def checked_limit(value: object, *, largest: int, default: int | None = None) -> tuple[int, bool]:
+    """The effective limit, and whether it was cut to the largest one.
+
+    It may be left out (None) where there is a default.
+    """
+    if value is None and default is not None:
         return default, False
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInput(f"must be a whole number, not {type(value).__name__}", field="limit")
@@ -171,9 +174,9 @@ def checked_limit(value: object, *, default: int, largest: int) -> tuple[int, bo
     return min(value, largest), value > largest
 
 
-def checked_query(value: object, limits: LimitSettings) -> str:
+def checked_query(value: object, limits: LimitSettings, *, field: str = "query") -> str:
     """A question that can be asked: text of at most `limits.query_chars_max` characters."""
-    return clean_text(value, field="query", chars_max=limits.query_chars_max)
+    return clean_text(value, field=field, chars_max=limits.query_chars_max)
 
 
 def checked_key(value: object) -> str | None:

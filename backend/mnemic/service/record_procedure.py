@@ -10,7 +10,7 @@ from typing import Any
 import re2
 
 from mnemic.errors import InvalidInput
-from mnemic.model.normalise import clean_name, clean_text, digest
+from mnemic.model.normalise import clean_name, clean_text, digest, shown
 from mnemic.model.procedure import Procedure, ProcedureCreate, ProcedureId, Step
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
@@ -88,11 +88,17 @@ def checked_pattern(pattern: str | None) -> str | None:
         trigger_of(text)
     except re2.error as fault:
         raise InvalidInput(
-            f"is not a pattern of RE2 syntax ({fault}); look-around and back-references are not "
-            "part of it",
+            f"is not a pattern of RE2 syntax ({_told(fault)}); correct it: look-around and "
+            "back-references are not part of it",
             field="trigger_pattern",
         ) from None
     return text
+
+
+def _told(fault: re2.error) -> str:
+    words = fault.args[0] if fault.args else ""
+    text = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
+    return shown(text)[1:-1]
 
 
 def trigger_of(pattern: str) -> Any:

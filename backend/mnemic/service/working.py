@@ -9,8 +9,8 @@ from uuid import UUID
 
 import orjson
 
-from mnemic.errors import InvalidInput
-from mnemic.model.normalise import checked_json, clean_text
+from mnemic.errors import InvalidInput, NotFound
+from mnemic.model.normalise import checked_json, clean_text, held_text
 from mnemic.model.scope import Scope
 from mnemic.model.working import TaskState, WorkingRecord
 from mnemic.service.parsing import checked_flag, checked_given, checked_id
@@ -57,16 +57,13 @@ def checked_ttl(ttl_seconds: object, settings: WorkingSettings) -> int | None:
     return math.ceil(Decimal(repr(float(ttl_seconds))) * 1_000)
 
 
-def _body(value: object, settings: WorkingSettings) -> bytes:
-    try:
-        body = orjson.dumps(checked_json(value, field="value"))
-    except orjson.JSONEncodeError as fault:
-        raise InvalidInput(f"is not a JSON value ({fault})", field="value") from None
+def _body(value: object, settings: WorkingSettings, *, field: str = "value") -> bytes:
+    body = orjson.dumps(checked_json(value, field=field))
     if len(body) > settings.value_bytes_max:
         raise InvalidInput(
             f"is {len(body)} bytes long as JSON; the most is {settings.value_bytes_max}. Split it, "
             "or raise MEM_WORKING__VALUE_BYTES_MAX",
-            field="value",
+            field=field,
         )
     return body
 
@@ -122,7 +119,7 @@ async def keys_like(places: WorkingPlaces, scope: Scope, pattern: str) -> list[s
 async def put_task(places: WorkingPlaces, scope: Scope, state: TaskState) -> None:
     """The task stands so."""
     checked_given(state, TaskState, field="state")
-    put = Put(field=TASK, body=_body(state.to_json(), places.settings))
+    put = Put(field=TASK, body=_body(state.to_json(), places.settings, field="state"))
     await places.place.put(scope, put, places.now())
 
 
@@ -142,7 +139,14 @@ async def add_note(places: WorkingPlaces, scope: Scope, content: str) -> None:
 
 async def restore(places: WorkingPlaces, scope: Scope, checkpoint_id: str | UUID) -> None:
     """The scope holds what it held then. Raises `NotFound`."""
-    checkpoint = checked_id(checkpoint_id, field="checkpoint_id")
+    if isinstance(checkpoint_id, str):
+        held_text(checkpoint_id, field="checkpoint_id")
+    try:
+        checkpoint = checked_id(checkpoint_id, field="checkpoint_id")
+    except InvalidInput:
+        if not isinstance(checkpoint_id, str):
+            raise
+        raise NotFound("No such checkpoint in this scope.") from None
     await places.place.restore(scope, checkpoint, places.now())
 
 

@@ -99,5 +99,4 @@ class EpisodicMemory:
         return await summarize_episodes(self._tools, episode_ids, scope=self._scope)
 
     def _limit(self, limit: int) -> int:
-        settings = self._tools.settings.recall
-        return checked_limit(limit, default=settings.limit_default, largest=settings.limit_max)[0]
+        return checked_limit(limit, largest=self._tools.settings.recall.limit_max)[0]

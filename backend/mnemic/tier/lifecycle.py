@@ -8,9 +8,9 @@ from mnemic.model.episode import Outcome
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
 from mnemic.model.session import Session
-from mnemic.service.context import context
+from mnemic.service.context import checked_budget, context
 from mnemic.service.end_session import end_session
-from mnemic.service.parsing import checked_outcome, session_scope
+from mnemic.service.parsing import checked_outcome, checked_query, session_scope
 from mnemic.service.sessions import pause_session, resume_session, start_session
 from mnemic.service.tools import Tools
 from mnemic.tier.working import WorkingMemory
@@ -30,6 +30,9 @@ class Lifecycle:
         A new agent so starts with what stands above it. Past `context.deadline_ms` the section is
         empty and `degraded`. Raises `Conflict` if the session has ended.
         """
+        checked_query(task, self._tools.settings.limits, field="task")
+        if budget is not None:
+            checked_budget(budget)
         await start_session(self._tools, scope=scope)
         return await context(self._tools, task, scope=scope, budget=budget)
 

@@ -55,7 +55,7 @@ class ProceduralMemory:
         tried five times; one whose avoid-condition holds in `context` is left out.
         """
         settings = self._tools.settings.recall
-        bound, _ = checked_limit(limit, default=5, largest=settings.limit_max)
+        bound, _ = checked_limit(limit, largest=settings.limit_max)
         return await match_procedures(self._tools, context, scope=self._scope, limit=bound)
 
     async def record_outcome(

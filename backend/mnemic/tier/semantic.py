@@ -59,9 +59,7 @@ class SemanticMemory:
         settings = self._tools.settings.recall
         asked = RecallQuery(
             text=checked_query(query, self._tools.settings.limits),
-            limit=checked_limit(limit, default=settings.limit_default, largest=settings.limit_max)[
-                0
-            ],
+            limit=checked_limit(limit, largest=settings.limit_max)[0],
             kinds=("fact",),
             floor=0.0,
         )
@@ -71,7 +69,7 @@ class SemanticMemory:
     async def get_by_entity(self, entity: str, limit: int = 20) -> list[Fact]:
         """Facts with `entity`, or an alias of it, as subject or object; the surest first."""
         settings = self._tools.settings.recall
-        bound, _ = checked_limit(limit, default=20, largest=settings.limit_max)
+        bound, _ = checked_limit(limit, largest=settings.limit_max)
         return await facts_of_entity(self._tools, entity, scope=self._scope, limit=bound)
 
     async def reinforce_fact(self, fact_id: UUID, *, idempotency_key: str | None = None) -> Fact:

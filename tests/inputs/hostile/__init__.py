@@ -1,0 +1,1 @@
+"""Every public method, by reflection, with values that nobody should send."""

@@ -1,0 +1,1 @@
+"""What must hold after any call, as properties that several suites use."""

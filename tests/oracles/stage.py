@@ -1,0 +1,114 @@
+"""A front door on a database of its own, and a look at what is really stored behind it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import asyncpg
+
+from mnemic import MemoryManager, MemorySettings, Receipt, Scope
+from mnemic.embedded import EmbeddedServers
+from mnemic.model.embedding import ModelSignature, Vector
+from mnemic.model.recall import MemoryItem
+from mnemic.model.words import words_in
+from mnemic.service.tools import Tools
+from mnemic.store import roles
+from mnemic.store.unit import Unit
+from mnemic.testing import TickingClock
+from mnemic.wiring import Wiring
+
+_TABLES = """
+    SELECT c.relname FROM pg_class c
+      JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
+     WHERE n.nspname = 'mnemic' AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+     ORDER BY c.relname
+"""
+
+
+class HashingEmbedder:
+    """A vector of 32 signed counts of hashed words; two texts with common words are alike."""
+
+    signature = ModelSignature("hashed-words", "1", 32)
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> Vector:
+        values = [1e-3] * self.signature.dimensions
+        for word in words_in(text):
+            mark = blake2b(word.encode(), digest_size=2).digest()
+            values[mark[0] % len(values)] += 1.0 if mark[1] & 1 else -1.0
+        return array("f", values)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The front door, and a connection that sees through every wall."""
+
+    memory: MemoryManager
+    seen: asyncpg.Connection
+    counting: str
+    settings: MemorySettings
+
+    @property
+    def tools(self) -> Tools:
+        """What the verbs of the front door are handed."""
+        return self.memory._tools
+
+    async def stored(self, scope: Scope) -> dict[str, Any]:
+        """Everything that is kept of the tenant: rows by table, and the scope's working memory."""
+        rows = await self.seen.fetch(self.counting, scope.tenant.id)
+        kept: dict[str, Any] = {row["name"]: row["count"] for row in rows if row["count"]}
+        return kept | {"working": await self.memory.at(scope).working.record()}
+
+    async def kept(self, receipt: Receipt, scope: Scope) -> MemoryItem:
+        """The memory that a receipt tells of."""
+
+        async def read(unit: Unit) -> Sequence[MemoryItem]:
+            if receipt.kind == "fact":
+                return await unit.facts.by_ids(scope, [receipt.id], live_only=False)
+            if receipt.kind == "episode":
+                return await unit.episodes.by_ids(scope, [receipt.id])
+            if receipt.kind == "procedure":
+                return await unit.procedures.by_ids(scope, [receipt.id])
+            return await unit.turns.by_ids(scope, [receipt.id])
+
+        found = await self.tools.transact(scope.tenant.id, read, read_only=True)
+        assert len(found) == 1, f"{receipt} tells of what is not there"
+        return found[0]
+
+
+@asynccontextmanager
+async def standing(servers: EmbeddedServers, template: str, name: str) -> AsyncIterator[Stage]:
+    """A stage on a copy of the migrated database, thrown away afterwards."""
+    admin = await asyncpg.connect(servers.postgres_url())
+    await admin.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+    await roles.init(servers.postgres_url(), database=name)
+    seen = await asyncpg.connect(servers.postgres_url("postgres", name))
+    tables = [row["relname"] for row in await seen.fetch(_TABLES)]
+    counting = " UNION ALL ".join(
+        f"SELECT '{table}' AS name, count(*) AS count FROM mnemic.{table} WHERE tenant_id = $1"
+        for table in tables
+    )
+    settings = MemorySettings(
+        database_url=servers.postgres_url(roles.APP_ROLE, name),
+        redis_url=servers.redis_url,
+        context={"deadline_ms": 60_000},
+        database={"require_durable": False},
+        working={"timeout_seconds": 5, "connect_timeout_seconds": 5},
+    )
+    wiring = Wiring(settings, clock=TickingClock(), embedder=HashingEmbedder())
+    async with MemoryManager(wiring) as memory:
+        yield Stage(memory, seen, counting, settings)
+    await seen.close()
+    await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    await admin.close()
