@@ -71,6 +71,7 @@ def _told(receipt: Receipt, scope: Scope) -> list[str]:
         f"{done}: {receipt.kind} {receipt.id} (version {receipt.version}) in {described(scope)}"
     ]
     lines += [f"  and {receipt.kind} {other}" for other in receipt.also]
+    lines += [f"  {note}" for note in receipt.notes]
     if receipt.vector is VectorState.PENDING:
         lines.append("  The embedder is away: until it is back, only its words find this.")
     return lines
