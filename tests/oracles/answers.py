@@ -62,10 +62,9 @@ def is_precise(refusal: InvalidInput, names: set[str]) -> bool:
 
 async def refused(call: Awaitable[Any], *, field: str, control: Awaitable[Any]) -> InvalidInput:
     """The call is refused by the name of the field; the control is answered all the same."""
-    answer = await answer_of(call)
+    answer, controlled = await answer_of(call), await answer_of(control)
     assert answer.refusal is not None, f"{field} was taken: {answer}"
     assert is_precise(answer.refusal, {re.split(r"[.\[]", field, maxsplit=1)[0]}), answer.refusal
     assert answer.refusal.field == field
-    controlled = await answer_of(control)
     assert controlled.error is None, f"the harmless twin failed: {controlled.error}"
     return answer.refusal

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,3 +33,15 @@ def memory(stage: Stage) -> MemoryManager:
 @pytest.fixture
 def scope() -> Scope:
     return a_scope()
+
+
+@pytest.fixture(scope="session")
+async def loop() -> asyncio.AbstractEventLoop:
+    """The loop on which the stage lives."""
+    return asyncio.get_running_loop()
+
+
+@pytest.fixture(scope="session")
+def run_here(loop: asyncio.AbstractEventLoop) -> Callable[[Coroutine[Any, Any, Any]], Any]:
+    """Runs a coroutine on that loop, in the middle of a test that is none."""
+    return loop.run_until_complete

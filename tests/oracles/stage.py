@@ -13,7 +13,7 @@ import asyncpg
 
 from mnemic import MemoryManager, MemorySettings, Receipt, Scope
 from mnemic.embedded import EmbeddedServers
-from mnemic.model.embedding import ModelSignature, Vector
+from mnemic.model.embedding import Embedder, ModelSignature, Vector
 from mnemic.model.recall import MemoryItem
 from mnemic.model.words import words_in
 from mnemic.service.tools import Tools
@@ -58,11 +58,24 @@ class Stage:
     seen: asyncpg.Connection
     counting: str
     settings: MemorySettings
+    clock: TickingClock
 
     @property
     def tools(self) -> Tools:
         """What the verbs of the front door are handed."""
         return self.memory._tools
+
+    def another(
+        self, *, embedder: Embedder | None = None, **sections: dict[str, Any]
+    ) -> MemoryManager:
+        """A further front door on the same servers, not yet open, with some settings changed."""
+        changed = {
+            name: getattr(self.settings, name).model_copy(update=values)
+            for name, values in sections.items()
+        }
+        settings = self.settings.model_copy(update=changed)
+        wiring = Wiring(settings, clock=self.clock, embedder=embedder or HashingEmbedder())
+        return MemoryManager(wiring)
 
     async def stored(self, scope: Scope) -> dict[str, Any]:
         """Everything that is kept of the tenant: rows by table, and the scope's working memory."""
@@ -70,7 +83,7 @@ class Stage:
         kept: dict[str, Any] = {row["name"]: row["count"] for row in rows if row["count"]}
         return kept | {"working": await self.memory.at(scope).working.record()}
 
-    async def kept(self, receipt: Receipt, scope: Scope) -> MemoryItem:
+    async def kept(self, receipt: Receipt, scope: Scope) -> Any:
         """The memory that a receipt tells of."""
 
         async def read(unit: Unit) -> Sequence[MemoryItem]:
@@ -106,9 +119,10 @@ async def standing(servers: EmbeddedServers, template: str, name: str) -> AsyncI
         database={"require_durable": False},
         working={"timeout_seconds": 5, "connect_timeout_seconds": 5},
     )
-    wiring = Wiring(settings, clock=TickingClock(), embedder=HashingEmbedder())
+    clock = TickingClock()
+    wiring = Wiring(settings, clock=clock, embedder=HashingEmbedder())
     async with MemoryManager(wiring) as memory:
-        yield Stage(memory, seen, counting, settings)
+        yield Stage(memory, seen, counting, settings, clock)
     await seen.close()
     await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
     await admin.close()

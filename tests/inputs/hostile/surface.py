@@ -87,7 +87,7 @@ def _of_class(kind: type, before: tuple[str, ...]) -> Iterator[Method]:
             continue
         yield _method(kind, name, before)
         if name == "at":
-            for tier, held in vars(Tiers(_Nothing(), Scope.user("u"))).items():  # type: ignore[arg-type]
+            for tier, held in vars(Tiers(_Nothing(), Scope.user("u"))).items():
                 if type(held).__module__.startswith(PACKAGE) and not isinstance(held, Scope):
                     yield from _of_class(type(held), ("at", tier))
 
