@@ -13,13 +13,20 @@ from uuid import UUID
 
 from mnemic.errors import Conflict, InvalidInput, NotFound
 from mnemic.model.episode import Outcome
+from mnemic.model.normalise import clean_text
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import MemoryScope, Scope
 from mnemic.model.session import SessionState
 from mnemic.model.transcript import BadLine, Entry, SessionInfo, StatedFact, Utterance
 from mnemic.service.end_session import end_session
 from mnemic.service.memory_input import parse_fact
-from mnemic.service.parsing import checked_flag, checked_scope, checked_turn
+from mnemic.service.parsing import (
+    KEY_CHARS_MAX,
+    checked_flag,
+    checked_outcome,
+    checked_scope,
+    checked_turn,
+)
 from mnemic.service.record_fact import facts_request, record_facts
 from mnemic.service.tools import Tools
 from mnemic.service.transcribe import append_turns
@@ -29,6 +36,7 @@ __all__ = ["IngestProblem", "IngestReport", "IngestedSession", "Progress", "inge
 
 TURNS_AT_ONCE = 256
 PROBLEMS_MAX = 1_000
+FACT_KEY = "ingest;"
 EDITED = "the turn is kept with another text; give the new text an id of its own"
 _TITLES_AT_ONCE = 500
 
@@ -144,6 +152,22 @@ def _told(progress: object) -> Progress:
     return cast("Progress", progress)
 
 
+def _check_names(entry: Utterance | StatedFact | SessionInfo) -> None:
+    """What an entry is filed under can be held. Raises `InvalidInput`."""
+    name = entry.name if isinstance(entry, SessionInfo) else entry.session
+    # As the scopes that they are to name; a fact may stand in no session.
+    somewhere = Scope.user("anybody")
+    if entry.project is not None:
+        somewhere = somewhere.project(entry.project)
+    if name is not None or not isinstance(entry, StatedFact):
+        somewhere.session(cast("str", name))
+    if isinstance(entry, SessionInfo):
+        checked_outcome(entry.outcome)
+    elif isinstance(entry, StatedFact):
+        longest = KEY_CHARS_MAX - len(FACT_KEY)
+        clean_text(entry.external_id, field="external_id", chars_max=longest)
+
+
 def _silent(_kind: str, _count: int) -> None:
     """Nobody watches."""
 
@@ -178,17 +202,27 @@ class _Run:
 
     async def take(self, entry: object) -> None:
         """The entry is kept, or waits for the next flush."""
+        if isinstance(entry, BadLine):
+            self._problem(entry.number, None, entry.reason)
+            return
+        if not isinstance(entry, (Utterance, StatedFact, SessionInfo)):
+            kind = type(entry).__name__
+            self._problem(None, None, f"entries: must be entries of a transcript, not {kind}")
+            return
+        try:
+            _check_names(entry)
+            if isinstance(entry, Utterance):
+                checked_turn(entry.turn, self._tools.settings.limits)
+        except InvalidInput as refused:
+            self._problem(entry.line, None, str(refused))
+            return
         if isinstance(entry, Utterance):
             await self._utterance(entry)
         elif isinstance(entry, StatedFact):
             await self._fact(entry)
-        elif isinstance(entry, SessionInfo):
-            self._outcomes[entry.name, entry.project] = entry.outcome
-            self._projects[entry.name] = entry.project
-        elif isinstance(entry, BadLine):
-            self._problem(entry.number, None, entry.reason)
         else:
-            self._stranger(entry)
+            self._outcomes[entry.name, entry.project] = checked_outcome(entry.outcome)
+            self._projects[entry.name] = entry.project
 
     async def flush(self) -> None:
         """No turn waits any more."""
@@ -238,17 +272,8 @@ class _Run:
             problem_count=self._problem_count,
         )
 
-    def _stranger(self, entry: object) -> None:
-        kind = type(entry).__name__
-        self._problem(None, None, f"entries: must be entries of a transcript, not {kind}")
-
     async def _utterance(self, entry: Utterance) -> None:
-        try:
-            scope = self._place(entry.project).session(entry.session)
-            checked_turn(entry.turn, self._tools.settings.limits)
-        except InvalidInput as refused:
-            self._problem(entry.line, None, str(refused))
-            return
+        scope = self._place(entry.project).session(entry.session)
         session = self.sessions.get(scope)
         if session is None:
             outcome = self._outcomes.get((entry.session, entry.project))
@@ -325,7 +350,7 @@ class _Run:
 
     async def _store(self, entry: StatedFact, scope: Scope) -> bool:
         """Whether the fact is new; one that was stored before is not even embedded again."""
-        fact, key = entry.fact, f"ingest;{entry.external_id}"
+        fact, key = entry.fact, f"{FACT_KEY}{entry.external_id}"
         memory = parse_fact(self._tools, fact, idempotency_key=key)
         before = await self._tools.transact(
             scope.tenant.id, lambda unit: unit.guards.request_of(scope, key), read_only=True
