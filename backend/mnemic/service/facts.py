@@ -13,7 +13,13 @@ from mnemic.model.normalise import clean_name, clean_text, comparison_key
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
 from mnemic.service.memory_input import parse_memory
-from mnemic.service.parsing import checked_given, checked_id, checked_ids, checked_key
+from mnemic.service.parsing import (
+    REASON_CHARS_MAX,
+    checked_given,
+    checked_id,
+    checked_ids,
+    checked_key,
+)
 from mnemic.service.record_fact import record_facts
 from mnemic.service.reword_episode import statements_of
 from mnemic.service.rights import require_write
@@ -34,7 +40,6 @@ __all__ = [
     "verify_fact",
 ]
 
-REASON_CHARS_MAX = 1_000
 CONFLICT_FACTS_MIN, CONFLICT_FACTS_MAX = 2, 100
 
 

@@ -11,7 +11,7 @@ from mnemic.errors import Conflict, NotFound
 from mnemic.model.episode import Episode
 from mnemic.model.normalise import clean_text
 from mnemic.model.scope import Scope
-from mnemic.service.parsing import checked_ids, checked_key, checked_scope
+from mnemic.service.parsing import REASON_CHARS_MAX, checked_ids, checked_key, checked_scope
 from mnemic.service.reword_episode import Rewording, land_rewording, reword, statements_of
 from mnemic.service.rights import require_write, scope_in_chain
 from mnemic.service.sessions import TURNS_MAX
@@ -25,7 +25,6 @@ __all__ = ["Forgotten", "forget"]
 
 
 ATTEMPTS_MAX = 5
-REASON_CHARS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

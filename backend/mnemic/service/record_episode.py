@@ -24,6 +24,7 @@ from mnemic.model.scope import MemoryScope, Scope
 from mnemic.model.turn import Turn, TurnId
 from mnemic.service.novelty import with_novelty
 from mnemic.service.parsing import (
+    TASK_TYPE_CHARS_MAX,
     checked_flag,
     checked_given,
     checked_list,
@@ -46,7 +47,6 @@ __all__ = ["checked_episode", "record_episode"]
 ITEMS_MAX = 1_000
 AMOUNT_MAX = 2**53
 ACTIONS_BYTES_MAX = 1_048_576
-TASK_TYPE_CHARS_MAX = 100
 _ANY_TIME = datetime(1, 1, 1, tzinfo=UTC)
 
 

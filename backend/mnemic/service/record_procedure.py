@@ -15,6 +15,7 @@ from mnemic.model.procedure import Procedure, ProcedureCreate, ProcedureId, Step
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
 from mnemic.service.parsing import (
+    TASK_TYPE_CHARS_MAX,
     checked_flag,
     checked_given,
     checked_list,
@@ -35,7 +36,6 @@ __all__ = ["checked_procedure", "checked_steps", "parse_steps", "record_procedur
 STEPS_MAX = 200
 STEP_CHARS_MAX = 10_000
 CONDITIONS_MAX = 100
-TASK_TYPE_CHARS_MAX = 100
 PATTERN_CHARS_MAX = 1_000
 PATTERN_MEMORY_MAX = 1 << 20
 _STEP = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)])\s+(?P<action>\S.*)$")
