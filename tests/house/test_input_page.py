@@ -30,6 +30,7 @@ CHECKS = (
 # Bounds of what comes out or is held inside, which no input meets.
 INNER = {
     "model.normalise.KEY_BYTES_MAX",
+    "service.forget.ATTEMPTS_MAX",
     "model.normalise.SHOWN_CHARS_MAX",
     "model.normalise.INTEGER_MAX",
     "service.episodes.LESSONS_SHOWN_MAX",
