@@ -11,7 +11,7 @@ from hostile.judging import UNREADABLE, as_kept, notes_of
 from hostile.surface import Leaf, Method, methods
 from hostile.values import Value, hostile
 
-from mnemic import MnemicError, Scope
+from mnemic import MemoryManager, MnemicError, Scope
 from mnemic.service.ingest import IngestReport
 from mnemic.testing import a_scope
 from oracles.answers import Answer, answer_of, is_precise
@@ -152,3 +152,30 @@ def _broken() -> Awaitable[Any]:
         return str(10**5_000)
 
     return call()
+
+
+class _Louder(MemoryManager):
+    """A front door with a method more."""
+
+    async def shout(self, words: str, *, scope: Scope, times: list[int] | None = None) -> None:
+        """Nothing."""
+
+
+class _Stranger(MemoryManager):
+    """A front door whose new method takes what nobody knows how to misuse."""
+
+    async def turn(self, angle: complex) -> None:
+        """Nothing."""
+
+
+def test_a_method_that_is_added_is_met_without_being_named() -> None:
+    [added] = [method for method in methods(_Louder) if method not in ALL]
+
+    assert str(added) == "shout"
+    assert [(leaf.name, leaf.kind) for leaf in added.leaves] == [
+        ("words", "text"),
+        ("scope", "scope"),
+        ("times", "many"),
+    ]
+    with pytest.raises(AssertionError, match="say in surface"):
+        methods(_Stranger)

@@ -71,9 +71,9 @@ class Method:
         return method
 
 
-def methods() -> list[Method]:
+def methods(front_door: type = MemoryManager) -> list[Method]:
     """All of them, in the order of their names."""
-    return sorted(_of_class(MemoryManager, ()), key=str)
+    return sorted(_of_class(front_door, ()), key=str)
 
 
 def _of_class(kind: type, before: tuple[str, ...]) -> Iterator[Method]:
@@ -82,7 +82,7 @@ def _of_class(kind: type, before: tuple[str, ...]) -> Iterator[Method]:
             continue
         if isinstance(member, property):
             handle = get_type_hints(member.fget)["return"]
-            if inspect.isclass(handle) and not issubclass(handle, MemorySettings):
+            if not issubclass(handle, MemorySettings):
                 yield from _of_class(handle, (*before, name))
             continue
         yield _method(kind, name, before)
