@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic import Episode, EpisodeCreate, InvalidInput, MemoryManager, MnemicError, Outcome, Scope
@@ -142,6 +142,7 @@ async def episodes(stage: Stage) -> tuple[Scope, Sequence[Episode]]:
     return scope, kept
 
 
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     limit=st.integers(1, EPISODES + 5),
     hours=st.integers(-1, EPISODES // 3 + 1),
