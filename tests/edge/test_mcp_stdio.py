@@ -19,6 +19,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from pydantic import SecretStr
 
+from mnemic.edge.mcp.stdio import repeated_key
 from mnemic.embedded import EmbeddedServers
 from mnemic.embedded.control import guard_lives
 from mnemic.manager import MemoryManager
@@ -166,6 +167,8 @@ async def test_only_the_protocol_is_written_and_all_that_is_sent_is_answered_at_
             15,
             -32700,
         ),
+        b'{"jsonrpc":"2.0","id":18,"method":"tools/call","params":{"name":"recall","arguments":'
+        b'{"query":"one","query":"two"}}}': (18, -32700),
         b'{"jsonrpc":"2.0","id":16,"method":"tools/list","params":{"n":"\xff"}}': (16, -32700),
         b'{"jsonrpc":"2.0","id":17,"method":"x","params":{"n":"%s"}}' % (b"x" * (17 << 20)): (
             None,
@@ -189,6 +192,8 @@ async def test_only_the_protocol_is_written_and_all_that_is_sent_is_answered_at_
 
     assert hello["result"]["serverInfo"]["name"] == "mnemic"
     assert "instruction" in hello["result"]["instructions"]
+    [twice] = [answer for answer in answers.values() if answer["id"] == 18]
+    assert "'query' twice; keep one" in twice["error"]["message"]
     for line, (number, error) in lines.items():
         assert answers[line]["id"] == number, line[:80]
         assert answers[line]["error"]["code"] == error, line[:80]
@@ -276,3 +281,19 @@ def test_what_stands_in_the_way_is_said_on_standard_error(
     assert ended.stdout == ""
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ('{"a":1,"a":1}', "a"),
+        ('{"p":{"q":[{"content":"x","other":1,"content":"y"}]}}', "content"),
+        ('{"a":{"a":1},"b":[{"a":1},{"a":1}]}', None),
+        ('{"n":%s}' % ("7" * 5_000), None),
+        ("[" * 5_000, None),
+        ("no json", None),
+    ],
+    ids=range(6),
+)
+def test_a_key_that_is_given_twice_is_found_at_any_depth(line: str, key: str | None) -> None:
+    assert repeated_key(line) == key

@@ -30,10 +30,12 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from mnemic.model.normalise import shown
+
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
 
-__all__ = ["Exchange", "InputLines", "unreadable"]
+__all__ = ["Exchange", "InputLines", "repeated_key", "unreadable"]
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
 LINE_BYTES_KEPT = 4_096
@@ -42,13 +44,15 @@ CHUNK_BYTES = 65_536
 INTEGER_DIGITS_MAX = 19
 GRACE_SECONDS = 1.5  # a client that closed our input kills us after two
 CANCELLED = "notifications/cancelled"
+# At the end of a line, so that it is no JSON: a strict parser would keep one value without a word.
+REPEATS = "\udcff"
 
 
 class InputLines:
     """The lines of a descriptor, until it ends or `end` is called; blank ones are left out.
 
     A line over `LINE_BYTES_MAX` comes cut to `LINE_BYTES_KEPT`, and is no JSON any more. What is
-    not UTF-8 comes as lone surrogates, which is no JSON either.
+    not UTF-8 comes as lone surrogates, which is no JSON either; so does an object with a key twice.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -94,7 +98,8 @@ class InputLines:
         if len(held) > LINE_BYTES_MAX:
             del held[LINE_BYTES_KEPT:]
         if not held.isspace() and held:
-            self._put(held.decode(errors="surrogateescape"))
+            line = held.decode(errors="surrogateescape")
+            self._put(line if repeated_key(line) is None else line + REPEATS)
 
     def _put(self, line: str | None) -> None:
         """The line waits to be read, once there is room for it."""
@@ -204,21 +209,51 @@ class _Answers:
 def unreadable(fault: Exception) -> JSONRPCError:
     """The answer to a line that is no message, under the id of its request if that can be found."""
     line: object = None
+    twice: str | None = None
     code = PARSE_ERROR
     if isinstance(fault, ValidationError):
         first = fault.errors(include_url=False)[0]
         line = first["input"]
         if first["type"] not in {"json_invalid", "string_unicode"}:
             code = INVALID_REQUEST
+    if isinstance(line, str) and line.endswith(REPEATS):
+        line = line.removesuffix(REPEATS)
+        twice = repeated_key(line)
     told = (
         "The message is not JSON-RPC: look at its fields."
         if code == INVALID_REQUEST
         else "The message is not JSON in UTF-8. Remove lone surrogates (half of an emoji), write "
         f"numbers within 64 bits, nest less, and stay under {LINE_BYTES_MAX} bytes."
     )
+    if twice is not None:
+        told = f"An object gives the key {shown(twice)} twice; keep one."
     return JSONRPCError(
         jsonrpc="2.0", id=_request_id(line), error=ErrorData(code=code, message=told)
     )
+
+
+class _Twice(Exception):
+    """An object gives a key twice."""
+
+
+def repeated_key(line: str) -> str | None:
+    """The key that an object of the line gives twice; nothing also for what is no JSON."""
+
+    def each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for key, value in pairs:
+            if key in found:
+                raise _Twice(key)
+            found[key] = value
+        return found
+
+    try:
+        json.loads(line, object_pairs_hook=each_once, parse_int=_small_integer)
+    except _Twice as fault:
+        return str(fault)
+    except (ValueError, RecursionError):
+        return None
+    return None
 
 
 def _request_id(line: object) -> RequestId | None:
