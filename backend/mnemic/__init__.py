@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         SchemaMismatch,
         ServerUnavailable,
         StoreUnavailable,
+        ThinkerUnavailable,
         Unavailable,
         UnknownFormat,
     )
@@ -108,6 +109,7 @@ __all__ = [
     "Tenant",
     "TenantKind",
     "Thinker",
+    "ThinkerUnavailable",
     "TokenCounter",
     "Trust",
     "Turn",
@@ -173,6 +175,7 @@ _HOMES = {
     "Tenant": "mnemic.model.scope",
     "TenantKind": "mnemic.model.scope",
     "Thinker": "mnemic.think",
+    "ThinkerUnavailable": "mnemic.errors",
     "TokenCounter": "mnemic.model.token_count",
     "Trust": "mnemic.model.trust",
     "Turn": "mnemic.model.turn",

@@ -14,6 +14,7 @@ MnemicError
 └── Unavailable                  safe to retry
     ├── StoreUnavailable
     ├── EmbedderUnavailable
+    ├── ThinkerUnavailable
     ├── OutcomeUnknown
     └── ServerUnavailable
 """
@@ -37,6 +38,7 @@ __all__ = [
     "SchemaMismatch",
     "ServerUnavailable",
     "StoreUnavailable",
+    "ThinkerUnavailable",
     "Unavailable",
     "UnknownFormat",
 ]
@@ -135,6 +137,12 @@ class EmbedderUnavailable(Unavailable):
     """The embedding model gave no usable vector."""
 
     code = "embedder_unavailable"
+
+
+class ThinkerUnavailable(Unavailable):
+    """The Thinker gave nothing that can be kept; nothing was changed."""
+
+    code = "thinker_unavailable"
 
 
 class OutcomeUnknown(Unavailable):

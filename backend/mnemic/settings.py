@@ -31,6 +31,7 @@ from pydantic_settings import (
 )
 
 from mnemic.errors import ConfigurationError
+from mnemic.model.embedding import DIMENSIONS_MAX
 
 __all__ = [
     "ContextSettings",
@@ -141,8 +142,8 @@ class EmbeddingSettings(_Section):
     dimensions: int = Field(
         default=384,
         ge=8,
-        le=1_310,
-        description="numbers a vector; more than 1,310 do not fit the covering index",
+        le=DIMENSIONS_MAX,
+        description=f"numbers a vector; more than {DIMENSIONS_MAX:,} do not fit the covering index",
     )
     base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint")
     api_key: SecretStr | None = None

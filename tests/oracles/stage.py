@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import asyncpg
 
 from mnemic import MemoryManager, MemorySettings, Receipt, Scope
 from mnemic.embedded import EmbeddedServers
-from mnemic.model.embedding import Embedder, ModelSignature, Vector
+from mnemic.model.embedding import Embedder
 from mnemic.model.recall import MemoryItem
-from mnemic.model.words import words_in
 from mnemic.service.tools import Tools
 from mnemic.store import roles
 from mnemic.store.unit import Unit
-from mnemic.testing import TickingClock
+from mnemic.testing import HashingEmbedder, TickingClock
 from mnemic.wiring import Wiring
 
 _TABLES = """
@@ -29,25 +26,6 @@ _TABLES = """
      WHERE n.nspname = 'mnemic' AND c.relkind IN ('r', 'p') AND NOT c.relispartition
      ORDER BY c.relname
 """
-
-
-class HashingEmbedder:
-    """A vector of 32 signed counts of hashed words; two texts with common words are alike."""
-
-    signature = ModelSignature("hashed-words", "1", 32)
-
-    async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return [self._vector(text) for text in texts]
-
-    def _vector(self, text: str) -> Vector:
-        values = [1e-3] * self.signature.dimensions
-        for word in words_in(text):
-            mark = blake2b(word.encode(), digest_size=2).digest()
-            values[mark[0] % len(values)] += 1.0 if mark[1] & 1 else -1.0
-        return array("f", values)
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Every reported kind of fault is replayed by exactly one test, or says why it cannot be yet."""
+"""Every reported kind of fault is replayed by a test, or says why it cannot be yet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-SECTIONS = ("a", "b", "c", "d")
+SECTIONS = ("a", "b", "c", "d", "g", "h", "i", "j", "k", "l", "m")
 IDS = {
     "a": "A03 A04 A07 A08 A09 A11 A12 A15 A16 A17 A18 A19 A20 A21",
     "b": "B04 B05 B09 B10 B11 B12 B13 B14 B15 B16 B17 B18",
@@ -63,13 +63,14 @@ def reasons_of(section: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_each_id_has_one_test_or_a_reason(section: str) -> None:
-    expected = Counter(IDS[section].split())
+def test_each_id_has_a_test_or_a_reason(section: str) -> None:
+    expected = set(IDS[section].split())
 
-    found = ids_of(names_of(section)) + Counter(list(reasons_of(section)))
+    tested, excused = set(ids_of(names_of(section))), set(reasons_of(section))
 
-    assert expected - found == {}, "neither a test nor a reason"
-    assert found - expected == {}, "twice, or not of this section"
+    assert expected - tested - excused == set(), "neither a test nor a reason"
+    assert (tested | excused) - expected == set(), "not of this section"
+    assert tested & excused == set(), "both a test and a reason"
 
 
 @pytest.mark.parametrize("section", SECTIONS)

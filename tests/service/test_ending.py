@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import asyncpg
 import pytest
 
-from mnemic import FactCreate, MemoryManager, Scope
+from mnemic import FactCreate, MemoryManager, Scope, ThinkerUnavailable
 from mnemic.model.embedding import Embedder
 from mnemic.model.episode import EpisodeDraft
 from mnemic.model.turn import Turn
@@ -101,6 +103,52 @@ async def test_a_fact_moves_up_with_all_that_made_it_sure(
         assert after[name] == before[name]
 
 
+async def test_a_fact_moves_up_with_its_id_and_an_equal_one_above_takes_its_evidence(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    session, here = scope.session("s"), memory.at(scope).semantic
+    above = await memory.store_fact(a_fact(), scope=scope)
+    equal = await memory.store_fact(a_fact(), scope=session)
+    other = await memory.store_fact(a_fact(object="Valkey"), scope=session)
+    await memory.sessions.append(a_conversation([PUBLIC]), scope=session)
+
+    await memory.sessions.end(scope=session)
+
+    known = {fact.id: fact.reinforcement_count for fact in await here.get_by_entity("User")}
+    assert known == {above.id: 2, other.id: 1}
+    rows = await seen.fetch(
+        "SELECT id, superseded_by FROM mnemic.facts WHERE scope_id = $1", session.id
+    )
+    assert [tuple(row) for row in rows] == [(equal.id, above.id)]
+    sources = await seen.fetchval(
+        "SELECT count(*) FROM mnemic.fact_evidence WHERE fact_id = $1", other.id
+    )
+    assert sources == 1
+
+
+@pytest.mark.parametrize("known_above", [False, True])
+async def test_a_value_that_replaced_another_in_its_session_can_be_forgotten_above(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection, *, known_above: bool
+) -> None:
+    session = scope.session("s")
+    oslo, bergen = (a_fact(predicate="lives_in", object=city) for city in ("Oslo", "Bergen"))
+    if known_above:
+        await memory.store_fact(bergen, scope=scope)
+    await memory.store_fact(oslo, scope=session)
+    await memory.store_fact(bergen, scope=session)
+    await memory.sessions.append(a_conversation([PUBLIC]), scope=session)
+    await memory.sessions.end(scope=session)
+    [known] = await memory.at(scope).semantic.get_by_entity("User")
+
+    gone = await memory.forget([known.id], scope=scope)
+
+    left = await seen.fetch(
+        "SELECT object, superseded_by FROM mnemic.facts WHERE tenant_id = $1", scope.tenant.id
+    )
+    assert gone.counts == {"fact": 1}
+    assert [tuple(row) for row in left] == [("Oslo", None)]
+
+
 async def test_a_fact_that_moved_up_is_found_by_meaning_at_once(
     memory: MemoryManager, scope: Scope
 ) -> None:
@@ -117,3 +165,52 @@ async def test_a_fact_that_moved_up_is_found_by_meaning_at_once(
     assert fact.near_place is not None
     assert fact.reasons.cosine > 0.2
     assert len(told) == 1
+
+
+class Careless(RulesThinker):
+    """The rules, with something in the draft that nobody can keep."""
+
+    def __init__(self, **changed: Any) -> None:
+        self._changed = changed
+
+    async def summarise(self, session: SessionRecord) -> EpisodeDraft:
+        return replace(await super().summarise(session), **self._changed)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"title": "a\x00b"},
+        {"title": " "},
+        {"summary": "\ud800"},
+        {"summary": None},
+        {"key_topics": "word"},
+        {"lessons_learned": (7,)},
+        {"importance_score": 7.0},
+        {"importance_score": float("nan")},
+        {"outcome": "fine"},
+    ],
+    ids=repr,
+)
+async def test_what_a_thinker_gives_is_checked_and_its_session_stays_open(
+    settings: MemorySettings,
+    embedder: Embedder,
+    clock: TickingClock,
+    scope: Scope,
+    changed: dict[str, Any],
+) -> None:
+    session = scope.session("s")
+    wiring = Wiring(settings, clock=clock, embedder=embedder, thinker=Careless(**changed))
+    async with MemoryManager(wiring) as memory:
+        await memory.sessions.append(a_conversation([PUBLIC]), scope=session)
+
+        with pytest.raises(ThinkerUnavailable, match=next(iter(changed))):
+            await memory.sessions.end(scope=session)
+        with pytest.raises(ThinkerUnavailable):
+            await memory.remember("It went well.", scope=scope, memory_type="episodic")
+
+        assert await memory.at(scope).episodic.get_recent() == []
+    async with MemoryManager(Wiring(settings, clock=clock, embedder=embedder)) as memory:
+        ended = await memory.sessions.end(scope=session)
+        assert ended is not None
+        assert ended.created

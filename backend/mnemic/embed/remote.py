@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -112,14 +112,15 @@ class OpenAIEmbedder:
     async def close(self) -> None:
         """Every client is closed, in the loop that it belongs to."""
         with self._opening:
-            clients = list(self._clients.items())
+            endings = list(self._endings.items())
             self._clients.clear()
+            self._endings.clear()
         here = asyncio.get_running_loop()
-        for loop, client in clients:
+        for loop, ending in endings:
             if loop is here:
-                await client.close()
+                await ending.aclose()
             elif loop.is_running():
-                closing = asyncio.run_coroutine_threadsafe(client.close(), loop)
+                closing = asyncio.run_coroutine_threadsafe(_close(ending), loop)
                 # A loop that does not come round to it is left with its client.
                 with suppress(TimeoutError):
                     await asyncio.wait_for(asyncio.wrap_future(closing), CLOSE_SECONDS)
@@ -127,6 +128,7 @@ class OpenAIEmbedder:
     def _renew(self) -> None:
         # Clients belong to loops, and a loop does not run in a forked child.
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._endings: dict[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = {}
         self._opening = threading.Lock()
 
     async def _embed_batch(self, texts: list[str]) -> list[Vector]:
@@ -168,7 +170,7 @@ class OpenAIEmbedder:
     async def _call(self, texts: list[str], *, names_dimensions: bool) -> list[Vector]:
         import openai  # noqa: PLC0415 - an extra, and slow to import
 
-        client = self._client()
+        client = await self._client()
         dimensions = self._signature.dimensions if names_dimensions else openai.omit
         try:
             # The client would wait two minutes if the server asks for it; a recall cannot.
@@ -204,7 +206,7 @@ class OpenAIEmbedder:
             for place in range(count)
         ]
 
-    def _client(self) -> AsyncOpenAI:
+    async def _client(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()
         with self._opening:
             found = self._clients.get(loop)
@@ -214,7 +216,7 @@ class OpenAIEmbedder:
 
             # Weak keys would never go: a client refers to its loop.
             for gone in [known for known in self._clients if known.is_closed()]:
-                del self._clients[gone]
+                del self._clients[gone], self._endings[gone]
             client = AsyncOpenAI(
                 base_url=self._base_url,
                 api_key=self._api_key,
@@ -222,7 +224,24 @@ class OpenAIEmbedder:
                 max_retries=self._retry_max,
             )
             self._clients[loop] = client
-            return client
+            self._endings[loop] = ending = _closed_at_the_end(client)
+        await anext(ending)
+        return client
+
+
+async def _closed_at_the_end(client: AsyncOpenAI) -> AsyncGenerator[None, None]:
+    """The client is closed with this, and a loop that ends well closes what it began.
+
+    Else a client whose loop is gone would be closed by a task of another one, and fail.
+    """
+    try:
+        yield
+    finally:
+        await client.close()
+
+
+async def _close(ending: AsyncGenerator[None, None]) -> None:
+    await ending.aclose()
 
 
 def _host_of(base_url: str) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from mnemic.errors import EmbedderUnavailable, EmbeddingMismatch, InvalidInput
 
 __all__ = [
+    "DIMENSIONS_MAX",
     "NORM_MIN",
     "CosineScale",
     "Embedder",
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 else:
     Vector = array  # Python 3.11 cannot subscript it
 """float32 (`typecode` "f"), unit length, one number a dimension."""
+
+DIMENSIONS_MAX: Final = 1_310
+"""Vectors of more numbers do not fit the covering index."""
 
 NORM_MIN: Final = 1e-6
 """A raw vector shorter than this has no direction worth keeping."""

@@ -220,7 +220,13 @@ def _indexes(found: Inspection) -> Finding:
             f"unfinished: {_named(found.invalid_indexes)}",
             f"run REINDEX INDEX CONCURRENTLY mnemic.{first} as mnemic_owner, and so on",
         )
-    return _ok("indexes", "all valid")
+    if missing := found.missing_indexes:
+        return _fail(
+            "indexes",
+            f"missing: {_named(tuple(missing))}",
+            f"run as mnemic_owner: {'; '.join(list(missing.values())[:NAMED_MAX])}",
+        )
+    return _ok("indexes", "all there, all valid")
 
 
 async def _valkey(url: str) -> list[Finding]:

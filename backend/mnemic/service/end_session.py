@@ -21,6 +21,7 @@ from mnemic.model.working import WorkingRecord
 from mnemic.service.novelty import with_novelty
 from mnemic.service.parsing import session_scope
 from mnemic.service.sessions import turns_of
+from mnemic.service.thinking import summarise
 from mnemic.service.tools import Tools
 from mnemic.service.working import read_working
 from mnemic.store.episodes import episode_text
@@ -106,7 +107,7 @@ async def _think(
     record = _record(read, outcome)
     if not record.turns and not record.task and not record.scratchpad:
         return None, None
-    draft = await tools.thinker.summarise(record)
+    draft = await summarise(tools, record)
     episode = _episode(scope, read, draft, tools.now())
     vectors = await tools.vectors(
         [episode_text(episode.title, episode.summary, episode.key_topics)]

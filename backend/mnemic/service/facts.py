@@ -153,7 +153,7 @@ async def extract_facts(tools: Tools, episode: Episode, *, scope: Scope) -> list
     """
     given = checked_given(episode, Episode, field="episode")
     episode = await _episode(tools, given.id, scope)
-    drafts = statements_of(tools.thinker, episode)
+    drafts = statements_of(tools, episode)
     if not drafts:
         return []
     memory = parse_memory(

@@ -175,7 +175,7 @@ async def _resting_on_nothing(
             resting = await unit.lineage.resting_on(kind, sources)
             lost |= await _withdrawn(unit, kind, sources, resting)
     for episode in anew:
-        said = statements_of(tools.thinker, episode)
+        said = statements_of(tools, episode)
         resting = await unit.lineage.resting_on("episode", [episode.id])
         unsaid = [one for one in resting if one.key not in said]
         lost |= await _withdrawn(unit, "episode", [episode.id], unsaid)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
 
-from mnemic.errors import Conflict, EmbedderUnavailable, MnemicError, NotFound, Unavailable
+from mnemic.errors import (
+    Conflict,
+    EmbedderUnavailable,
+    MnemicError,
+    NotFound,
+    ThinkerUnavailable,
+    Unavailable,
+)
 from mnemic.model.embedding import Vector
 from mnemic.model.scope import MemoryScope, Scope, Tenant, TenantId, TenantKind
 from mnemic.service.count_terms import count_terms
@@ -93,30 +100,54 @@ async def _for_due_tenants(
 
 
 async def _end_idle_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:
+    """One batch of sessions; those that cannot be ended now do not stand before the others."""
     settings = tools.settings.maintenance
     before = tools.now() - settings.idle_after
-    idle = await tools.transact(
+    done = 0
+    missed: set[UUID] = set()
+    for _ in range(BATCHES_MAX):
+        idle = await _idle(tools, tenant, before=before, skip=missed)
+        ended = {scope.id: await _end(tools, scope) for scope in idle}
+        failed = [session for session, count in ended.items() if count is None]
+        done += sum(filter(None, ended.values()))
+        missed.update(failed)
+        if not failed or len(idle) < settings.batch_max:
+            break
+    return done, len(missed)
+
+
+async def _idle(
+    tools: Tools, tenant: TenantId, *, before: datetime, skip: Collection[UUID]
+) -> list[Scope]:
+    limit = tools.settings.maintenance.batch_max
+    found = await tools.transact(
         tenant,
-        lambda unit: unit.sessions.idle(before=before, limit=settings.batch_max),
+        lambda unit: unit.sessions.idle(before=before, limit=limit, skip=skip),
         read_only=True,
     )
-    done = failed = 0
-    for one in idle:
-        path = tuple((MemoryScope(level), name) for level, name in one["path"])
-        scope = Scope(Tenant(TenantKind(one["kind"]), one["external_id"]), path)
-        try:
-            receipt = await end_session(tools, scope=scope)
-            done += receipt is None or receipt.created
-        except Unavailable:
+    return [
+        Scope(
+            Tenant(TenantKind(one["kind"]), one["external_id"]),
+            tuple((MemoryScope(level), name) for level, name in one["path"]),
+        )
+        for one in found
+    ]
+
+
+async def _end(tools: Tools, scope: Scope) -> int | None:
+    """1 if this ended the session, 0 if another did; nothing if it stays due (it is logged why)."""
+    try:
+        receipt = await end_session(tools, scope=scope)
+    except (Conflict, NotFound) as fault:
+        # Somebody writes to it again, or it is gone: nothing is lost.
+        log.info("session_not_ended", session=str(scope.id), reason=fault.code)
+    except MnemicError as fault:
+        if isinstance(fault, Unavailable) and not isinstance(fault, ThinkerUnavailable):
             raise
-        except (Conflict, NotFound) as fault:
-            # Somebody writes to it again, or it is gone: nothing is lost, and it stays due if idle.
-            log.info("session_not_ended", session=str(scope.id), reason=fault.code)
-            failed += 1
-        except MnemicError as fault:
-            log.warning("session_not_ended", session=str(scope.id), reason=fault.code)
-            failed += 1
-    return done, failed
+        log.warning("session_not_ended", session=str(scope.id), reason=fault.code)
+    else:
+        return int(receipt is None or receipt.created)
+    return None
 
 
 async def _embed_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:

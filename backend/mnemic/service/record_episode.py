@@ -35,6 +35,7 @@ from mnemic.service.parsing import (
     checked_tags,
     checked_trust,
 )
+from mnemic.service.thinking import summarise
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, committed, land_once, request_digest
 from mnemic.store.episodes import episode_text
@@ -139,7 +140,7 @@ async def record_episode(
     checked_scope(scope)
     checked_flag(lift, field="lift")
     identity = EpisodeId(tools.new_id())
-    draft = await tools.thinker.summarise(_record(tools, identity, given, scope))
+    draft = await summarise(tools, _record(tools, identity, given, scope))
     episode = _episode(tools, identity, given, draft, scope)
     vectors = await tools.vectors(
         [episode_text(episode.title, episode.summary, episode.key_topics)]

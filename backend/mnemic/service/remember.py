@@ -17,6 +17,7 @@ from mnemic.service.parsing import checked_scope
 from mnemic.service.record_episode import record_episode
 from mnemic.service.record_fact import record_facts
 from mnemic.service.record_procedure import checked_procedure, parse_steps, record_procedure
+from mnemic.service.thinking import read_statements
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, answer_before, land_once, request_digest
 from mnemic.service.working import put_value
@@ -110,9 +111,7 @@ def _durability(status: WorkingStatus) -> Durability:
 
 
 def _statements(tools: Tools, memory: Memory, scope: Scope) -> list[FactCreate]:
-    found = tools.thinker.extract_facts(
-        memory.content, actor="User", occurred_at=memory.occurred_at
-    )
+    found = read_statements(tools, memory.content, occurred_at=memory.occurred_at)
     rest = memory.content
     for fact in found:
         rest = rest.replace(fact.content or "", "", 1)

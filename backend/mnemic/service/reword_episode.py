@@ -13,10 +13,11 @@ from mnemic.model.fact import FactCreate
 from mnemic.model.normalise import comparison_key
 from mnemic.model.scope import Scope
 from mnemic.service.sessions import turns_of
+from mnemic.service.thinking import read_statements, summarise
 from mnemic.service.tools import Tools
 from mnemic.store.episodes import episode_text
 from mnemic.store.unit import Unit
-from mnemic.think import SessionRecord, Thinker
+from mnemic.think import SessionRecord
 
 __all__ = ["Rewording", "StatementKey", "land_rewording", "reword", "statements_of"]
 
@@ -51,9 +52,8 @@ async def reword(
     left = [turn for turn in said if turn.id not in without]
     if not left:
         return Rewording(turns=0, episode=None)
-    draft = await tools.thinker.summarise(
-        SessionRecord(turns=tuple(left), outcome_hint=episode.outcome)
-    )
+    record = SessionRecord(turns=tuple(left), outcome_hint=episode.outcome)
+    draft = await summarise(tools, record)
     first, last = (pick(turn.occurred_at for turn in left) for pick in (min, max))
     told = replace(
         episode,
@@ -94,11 +94,11 @@ async def land_rewording(
         await unit.vectors.put("episode", [(told.id, rewording.vector)], model=rewording.model)
 
 
-def statements_of(thinker: Thinker, episode: Episode) -> dict[StatementKey, FactCreate]:
+def statements_of(tools: Tools, episode: Episode) -> dict[StatementKey, FactCreate]:
     """The statements that the rules read in an episode, each once."""
     found: dict[StatementKey, FactCreate] = {}
     for text in (episode.summary, episode.task_description, *episode.lessons_learned):
-        for draft in thinker.extract_facts(text, actor="User", occurred_at=episode.occurred_at):
+        for draft in read_statements(tools, text, occurred_at=episode.occurred_at):
             key = (comparison_key(draft.subject), draft.predicate, comparison_key(draft.object))
             found.setdefault(key, draft)
     return found

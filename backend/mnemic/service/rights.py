@@ -55,7 +55,6 @@ async def revoke_writing(tools: Tools, *, scope: Scope, target: Scope) -> bool:
     now = tools.now()
 
     async def land(unit: Unit) -> bool:
-        await unit.scopes.ensure(scope)
         revoked = await unit.grants.revoke(scope, target=target, now=now)
         if revoked:
             await unit.guards.audit(target, _entry(tools, "grant.revoke", scope), now=now)

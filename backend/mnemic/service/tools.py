@@ -11,8 +11,13 @@ from uuid import UUID
 
 import structlog
 
-from mnemic.errors import EmbedderUnavailable, EmbeddingMismatch
-from mnemic.model.embedding import Embedder, Vector, checked_vector
+from mnemic.errors import (
+    ConfigurationError,
+    EmbedderUnavailable,
+    EmbeddingMismatch,
+    MnemicError,
+)
+from mnemic.model.embedding import DIMENSIONS_MAX, Embedder, Vector, checked_vector
 from mnemic.model.scope import TenantId
 from mnemic.settings import MemorySettings
 from mnemic.store.embedding_models import RegisteredModel
@@ -59,10 +64,16 @@ class Tools:
         """The registered model that answers; the embedder's own if none ever was.
 
         Raises `EmbeddingMismatch` if the stored vectors were made by another model than the one
-        that is set: their vectors cannot be compared.
+        that is set: their vectors cannot be compared. Raises `ConfigurationError` if the
+        embedder's vectors fit no index.
         """
         if self._live_model is None:
             signature = self.embedder.signature
+            if not 1 <= signature.dimensions <= DIMENSIONS_MAX:
+                raise ConfigurationError(
+                    f"The embedder's vectors have {signature.dimensions:,} numbers; the index "
+                    f"takes 1 to {DIMENSIONS_MAX:,}. Let the model give shorter ones."
+                )
 
             async def registered(unit: Unit) -> RegisteredModel | None:
                 if (found := await unit.models.live()) is None:
@@ -82,9 +93,16 @@ class Tools:
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One unit vector a text, checked whichever embedder it comes from.
 
-        Raises `EmbedderUnavailable` for a wrong number of vectors, or one that is misshapen.
+        Raises `EmbedderUnavailable` for a wrong number of vectors, one that is misshapen, and
+        whatever fault the embedder has of its own.
         """
-        made = await self.embedder.embed(texts)
+        try:
+            made = await self.embedder.embed(texts)
+        except MnemicError:
+            raise
+        except Exception as fault:  # a host's own embedder fails in its own ways
+            # Not in its words, which may quote what it was given.
+            raise EmbedderUnavailable(f"the embedder failed: {type(fault).__name__}") from fault
         if len(made) != len(texts):
             raise EmbedderUnavailable(expected=len(texts), got=len(made))
         dimensions = self.embedder.signature.dimensions

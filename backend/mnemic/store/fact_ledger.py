@@ -17,6 +17,7 @@ from mnemic.model.fact import Fact, FactId
 from mnemic.model.normalise import comparison_key
 from mnemic.model.scope import MemoryScope, Scope
 from mnemic.store.columns import wording_values
+from mnemic.store.fact_history import FactHistory
 from mnemic.store.statement import Statement
 from mnemic.store.tombstones import fact_mark
 from mnemic.store.wording import words_of
@@ -47,7 +48,7 @@ CLOSE_OTHERS = Statement("""
     UPDATE mnemic.facts f
        SET status = 'superseded', retired_at = :now, updated_at = :now,
            status_reason = 'a newer value of a single-valued predicate',
-           valid_to = greatest(f.valid_from, coalesce(f.valid_to, :at))
+           valid_to = greatest(f.valid_from, least(f.valid_to, :at))
      WHERE {tenant:f} AND f.scope_id = :scope AND f.subject_key = :subject_key
        AND f.predicate = :predicate AND f.object_key <> :object_key AND f.status = 'live'
     RETURNING f.id
@@ -74,6 +75,16 @@ ADD = Statement("""
     RETURNING id
 """)
 
+MOVE = Statement("""
+    UPDATE mnemic.facts f SET scope_id = :scope, stats_counted = false, updated_at = :now
+     WHERE {tenant:f} AND f.id = :id AND f.status = 'live'
+       AND NOT EXISTS (SELECT FROM mnemic.facts k
+                        WHERE {tenant:k} AND k.scope_id = :scope AND k.subject_key = :subject_key
+                          AND k.predicate = :predicate AND k.object_key = :object_key
+                          AND k.status = 'live')
+    RETURNING f.id
+""")
+
 LOCK_LIVE = Statement("""
     SELECT f.id, f.reinforcement_count FROM mnemic.facts f
      WHERE {tenant:f} AND f.scope_id = :scope AND f.subject_key = :subject_key
@@ -95,33 +106,6 @@ REINFORCE = Statement("""
            last_reinforced = greatest(f.last_reinforced, :observed_at)
      WHERE {tenant:f} AND f.id = :id
     RETURNING f.reinforcement_count
-""")
-
-# A live value that became true later than the one that comes.
-NEWER = Statement("""
-    SELECT f.id, coalesce(f.valid_from, f.first_learned) AS since FROM mnemic.facts f
-     WHERE {tenant:f} AND f.scope_id = :scope AND f.subject_key = :subject_key
-       AND f.predicate = :predicate AND f.object_key <> :object_key AND f.status = 'live'
-       AND coalesce(f.valid_from, f.first_learned) > :at
-     LIMIT 1
-""")
-
-ADD_HISTORY = Statement("""
-    INSERT INTO mnemic.facts (tenant_id, id, scope_id, project_id, subject, subject_key, predicate,
-                              object, object_key, content, category, single_valued, confidence,
-                              reinforcement_count, first_learned, last_reinforced, valid_from,
-                              valid_to, metadata, tags, trust, source, recorded_at, updated_at,
-                              stems, stem_count, word_count, tsv, needs_vector, status,
-                              status_reason, retired_at, superseded_by)
-    VALUES (:tenant, :id, :scope, :project, :subject, :subject_key, :predicate, :object,
-            :object_key, :content, :category, true, :confidence, :reinforcement_count,
-            :first_learned, :last_reinforced,
-            CAST(:valid_from AS timestamptz),
-            greatest(CAST(:valid_from AS timestamptz),
-                     coalesce(CAST(:valid_to AS timestamptz), CAST(:until AS timestamptz))),
-            :metadata, :tags, :trust, :source, :now, :now, :stems, :stem_count, :word_count,
-            CAST(CAST(:tsv AS text) AS tsvector), false, 'superseded',
-            'a newer value of a single-valued predicate', :now, :superseded_by)
 """)
 
 HAS_EVIDENCE = Statement("""
@@ -178,12 +162,15 @@ class FactLedger:
         *,
         now: datetime,
         lift: bool = False,
+        moves: FactId | None = None,
     ) -> FactLanding:
         """The statement stands in `scope`, with its evidence in the ledger.
 
         Equal knowledge reinforces: each source counts once. Of a single-valued predicate the value
         that became true last is live, in whichever order they come; the others are its history.
-        Raises `Retracted` if the value was retracted in `scope` or above it, unless `lift`.
+        The live row `moves` of another scope becomes the row of this one, unless an equal one or a
+        newer value stands here. Raises `Retracted` if the value was retracted in `scope` or above
+        it, unless `lift`.
         """
         mark = fact_mark(fact.subject, fact.predicate, fact.object)
         await self._unit.tombstones.respect(scope, mark, now=now, lift=lift)
@@ -192,20 +179,23 @@ class FactLedger:
         closed: tuple[UUID, ...] = ()
         if single:
             await self._unit.fetch(WAIT_FOR_TURN, **keys)
-            newer = await self._unit.fetch_one(NEWER, **keys, at=_true_since(fact))
-            if newer is not None:
-                return await self._add_history(scope, fact, evidence, newer, now)
+            before = await self._known_before(scope, fact, evidence, keys, now)
+            if before is not None:
+                return before
             rows = await self._unit.fetch(CLOSE_OTHERS, **keys, now=now, at=_true_since(fact))
             closed = tuple(row["id"] for row in rows)
-        values = _values(scope, fact)
-        added = await self._unit.fetch_one(ADD, **keys, **values, single_valued=single, now=now)
+        if moves is not None:
+            added = await self._unit.fetch_one(MOVE, **keys, id=moves, now=now)
+        else:
+            values = _values(scope, fact)
+            added = await self._unit.fetch_one(ADD, **keys, **values, single_valued=single, now=now)
         if added is None:
             return await self._reinforce(keys, evidence, now)
-        await self._add_evidence(fact.id, evidence, now)
+        await self._add_evidence(added["id"], evidence, now)
         if closed:
-            await self._unit.execute(LINK_CLOSED, id=fact.id, closed=list(closed))
+            await self._unit.execute(LINK_CLOSED, id=added["id"], closed=list(closed))
             await self._unit.vectors.drop("fact", closed)
-        return FactLanding(id=fact.id, created=True, version=1, superseded=closed)
+        return FactLanding(id=FactId(added["id"]), created=True, version=1, superseded=closed)
 
     async def put_all(
         self,
@@ -247,23 +237,26 @@ class FactLedger:
         row = await self._unit.fetch_one(HAS_EVIDENCE, scopes=scope.visible_ids, fact=fact)
         return row is not None
 
-    async def _add_history(
+    async def _known_before(
         self,
         scope: Scope,
         fact: Fact,
         evidence: Sequence[Evidence],
-        newer: Any,
+        keys: dict[str, Any],
         now: datetime,
-    ) -> FactLanding:
-        """A value that a later one has replaced already: kept, and not live."""
-        await self._unit.execute(
-            ADD_HISTORY,
-            **_keys(scope, fact),
-            **_values(scope, fact),
-            now=now,
-            superseded_by=newer["id"],
-            until=newer["since"],
-        )
+    ) -> FactLanding | None:
+        """Where a value landed that a later one has replaced already; nothing if none has."""
+        history = FactHistory(self._unit)
+        since = _true_since(fact)
+        newer = await history.successor(scope, keys, since=since)
+        if newer is None:
+            return None
+        known = await history.known(scope, keys, since=since)
+        if known is not None:
+            await self.reinforce(known, evidence, now=now)
+            return FactLanding(id=FactId(known), created=False, version=1, live=False)
+        values = {**keys, **_values(scope, fact)}
+        await history.insert(scope, values, before=newer, since=since, now=now)
         await self._add_evidence(fact.id, evidence, now)
         return FactLanding(id=fact.id, created=True, version=1, live=False)
 

@@ -48,12 +48,17 @@ UNLINK = {
     """),
 }
 
-# A fact that moved up from a session left its row there as history: it says the same.
-FORGET_LIFTED = Statement("""
-    DELETE FROM mnemic.facts s USING mnemic.facts f
+# A fact of a session whose equal stood above when it ended left its row there: it says the same.
+LEFT_BEHIND = Statement("""
+    SELECT s.id FROM mnemic.facts s JOIN mnemic.facts f ON f.id = s.superseded_by
      WHERE {tenant:s} AND {tenant:f} AND f.scope_id = :scope AND f.id = ANY(CAST(:ids AS uuid[]))
-       AND s.superseded_by = f.id AND s.scope_id <> f.scope_id AND s.subject_key = f.subject_key
+       AND s.scope_id <> f.scope_id AND s.subject_key = f.subject_key
        AND s.predicate = f.predicate AND s.object_key = f.object_key
+     ORDER BY s.id FOR UPDATE OF s
+""")
+
+FORGET_LEFT_BEHIND = Statement("""
+    DELETE FROM mnemic.facts s WHERE {tenant:s} AND s.id = ANY(CAST(:ids AS uuid[]))
 """)
 
 VISIBLE = {
@@ -119,7 +124,7 @@ class ForgettingStore:
     async def delete(self, scope: Scope, noun: str, ids: Sequence[UUID]) -> int:
         """The memories of exactly this scope are gone, vectors and evidence with them.
 
-        So are the rows from which facts among them moved up when a session ended.
+        So are the rows of sessions that said the same when these ended.
         """
         return await self._delete(scope.id, noun, ids)
 
@@ -129,7 +134,10 @@ class ForgettingStore:
 
     async def _delete(self, place: UUID, noun: str, ids: Sequence[UUID]) -> int:
         if noun == "fact":
-            await self._unit.execute(FORGET_LIFTED, scope=place, ids=list(ids))
+            rows = await self._unit.fetch(LEFT_BEHIND, scope=place, ids=list(ids))
+            left = [row["id"] for row in rows]
+            await self._unit.execute(UNLINK[noun], ids=left)
+            await self._unit.execute(FORGET_LEFT_BEHIND, ids=left)
         if noun in UNLINK:
             await self._unit.execute(UNLINK[noun], ids=list(ids))
         rows = await self._unit.fetch(FORGET[noun], scope=place, ids=list(ids))

@@ -23,6 +23,7 @@ __all__ = [
     "function_facts",
     "inspect",
     "invalid_indexes",
+    "missing_indexes",
     "role_facts",
     "server_facts",
     "shortcomings",
@@ -81,6 +82,10 @@ SELECT k.relname::text AS name FROM pg_index i
   JOIN pg_class k ON k.oid = i.indexrelid JOIN pg_namespace n ON n.oid = k.relnamespace
  WHERE n.nspname = 'mnemic' AND NOT (i.indisvalid AND i.indisready) ORDER BY 1
 """
+_INDEXES = """
+SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE n.nspname = 'mnemic' AND c.relkind IN ('i', 'I')
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +141,11 @@ class FunctionFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """Everything at once; `violations` are the broken rules of the catalogue."""
+    """Everything at once; `violations` are the broken rules of the catalogue.
+
+    `missing_indexes` holds the statement that makes each of them; it is empty while the schema is
+    not this release's.
+    """
 
     server: ServerFacts
     role: RoleFacts
@@ -144,6 +153,7 @@ class Inspection:
     tables: tuple[TableFacts, ...]
     functions: tuple[FunctionFacts, ...]
     invalid_indexes: tuple[str, ...]
+    missing_indexes: dict[str, str]
     violations: tuple[str, ...]
 
 
@@ -160,13 +170,15 @@ async def inspect(connection: Any) -> Inspection:
     # The rules read the schema's tables, and a service that starts does not ask for them.
     from mnemic.store.catalogue import violations  # noqa: PLC0415 - see above
 
+    revision = await revision_of(connection)
     return Inspection(
         server=await server_facts(connection),
         role=await role_facts(connection),
-        revision=await revision_of(connection),
+        revision=revision,
         tables=await table_facts(connection),
         functions=await function_facts(connection),
         invalid_indexes=await invalid_indexes(connection),
+        missing_indexes=await missing_indexes(connection) if revision.is_head else {},
         violations=tuple(await violations(connection)),
     )
 
@@ -200,6 +212,25 @@ async def function_facts(connection: Any) -> tuple[FunctionFacts, ...]:
 async def invalid_indexes(connection: Any) -> tuple[str, ...]:
     """Indexes whose concurrent build was not finished; they cost writes and answer nothing."""
     return tuple(row["name"] for row in await connection.fetch(_INVALID_INDEXES))
+
+
+async def missing_indexes(connection: Any) -> dict[str, str]:
+    """Indexes of this release's schema that are not there, each with what makes it.
+
+    A restore that broke off leaves tables without them: nothing fails, and everything is slow.
+    """
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415 - as the rules above
+    from sqlalchemy.schema import CreateIndex  # noqa: PLC0415 - as the rules above
+
+    from mnemic.schema import metadata  # noqa: PLC0415 - as the rules above
+
+    there = {row["name"] for row in await connection.fetch(_INDEXES)}
+    wanted = {str(index.name): index for table in metadata.sorted_tables for index in table.indexes}
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    return {
+        name: " ".join(str(CreateIndex(wanted[name]).compile(dialect=dialect)).split())
+        for name in sorted(wanted.keys() - there)
+    }
 
 
 def shortcomings(server: ServerFacts, role: RoleFacts, revision: Revision) -> list[Shortcoming]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -75,6 +76,7 @@ IDLE = Statement("""
                 AS x(depth, scope_type, name)
      WHERE {tenant:s} AND {tenant:t} AND {tenant:c}
        AND s.state = 'active' AND s.last_active_at < :before AND x.name IS NOT NULL
+       AND s.id <> ALL(CAST(:skip AS uuid[]))
      GROUP BY s.id, s.last_active_at, t.kind, t.external_id
      ORDER BY s.last_active_at, s.id
      LIMIT :limit
@@ -147,13 +149,16 @@ class SessionStore:
         if landed != 1:
             raise Conflict("The session has ended already.", id=scope.id)
 
-    async def idle(self, *, before: datetime, limit: int) -> list[dict[str, Any]]:
+    async def idle(
+        self, *, before: datetime, limit: int, skip: Collection[UUID] = ()
+    ) -> list[dict[str, Any]]:
         """Active sessions of the tenant without activity since `before`, oldest first.
 
-        One of the store methods without a scope: maintenance asks for the whole tenant. Each
-        answer holds the `kind` and `external_id` of the tenant and the `path` of the scope.
+        None of `skip`. One of the store methods without a scope: maintenance asks for the whole
+        tenant. Each answer holds the `kind` and `external_id` of the tenant and the `path` of the
+        scope.
         """
-        rows = await self._unit.fetch(IDLE, before=before, limit=limit)
+        rows = await self._unit.fetch(IDLE, before=before, limit=limit, skip=list(skip))
         return [
             {
                 "kind": row["kind"],

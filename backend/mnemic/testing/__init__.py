@@ -1,6 +1,7 @@
-"""Shipped for users: builders and a clock for tests against a real Mnemic."""
+"""Shipped for users: builders, a clock and an embedder for tests against a real Mnemic."""
 
 from mnemic.testing.builders import a_conversation, a_fact, a_scope, a_turn
 from mnemic.testing.clock import TickingClock
+from mnemic.testing.embedder import HashingEmbedder
 
-__all__ = ["TickingClock", "a_conversation", "a_fact", "a_scope", "a_turn"]
+__all__ = ["HashingEmbedder", "TickingClock", "a_conversation", "a_fact", "a_scope", "a_turn"]

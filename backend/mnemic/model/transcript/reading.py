@@ -82,7 +82,21 @@ def read(
         with source.open("rb") as stream:
             yield from read(stream, format=format, name=name or source.stem, bounds=bounds)
         return
-    opened, within = Source(source), bounds or Bounds()
+    count = 0
+    for entry in _entries(source, format, name, bounds or Bounds()):
+        count += 1
+        yield entry
+    if not count:
+        yield bad_line(1, "the file holds no turn and no fact; is it the right one?")
+
+
+def _entries(
+    source: Readable,
+    format: Format | None,  # noqa: A002 - as above
+    name: str | None,
+    within: Bounds,
+) -> Iterator[Entry]:
+    opened = Source(source)
     try:
         told = detect(opened.head) if format is None else Format(format)
     except UnknownFormat as unknown:

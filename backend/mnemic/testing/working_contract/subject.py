@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from mnemic.errors import MnemicError
 from mnemic.model.scope import Scope
 from mnemic.settings import WorkingSettings
 from mnemic.store.working.opening import WorkingPlaces
 from mnemic.testing.builders import a_scope
+from mnemic.testing.claims import equal, no, refused, yes
 from mnemic.testing.clock import TickingClock
 from mnemic.tier.working import WorkingMemory
 
@@ -85,22 +84,6 @@ class WorkingSubject:
         self.clock.advance(timedelta(seconds=seconds))
 
 
-def equal(found: object, expected: object, what: str = "") -> None:
-    """Raises `AssertionError` unless they are equal and of one type."""
-    if found != expected or type(found) is not type(expected):
-        raise AssertionError(f"{what}: found {found!r}, expected {expected!r}")
-
-
-def yes(found: object) -> None:
-    """Raises `AssertionError` unless it is true."""
-    equal(found, expected=True)
-
-
-def no(found: object) -> None:
-    """Raises `AssertionError` unless it is false."""
-    equal(found, expected=False)
-
-
 def typed(value: object) -> object:
     """The value with its types, so that 1, 1.0 and True differ."""
     if isinstance(value, dict):
@@ -108,16 +91,3 @@ def typed(value: object) -> object:
     if isinstance(value, list):
         return [typed(inner) for inner in value]
     return type(value).__name__, value
-
-
-async def refused(
-    error: type[MnemicError], call: Awaitable[object], *, field: str | None = None
-) -> None:
-    """Raises `AssertionError` unless the call raises that error, of that field."""
-    try:
-        answer = await call
-    except error as fault:
-        if field is not None:
-            equal(getattr(fault, "field", None), field, "field of the refusal")
-        return
-    raise AssertionError(f"{error.__name__} expected, but the call gave {answer!r}")
