@@ -23,7 +23,7 @@ from mnemic.wiring import Wiring
 
 # The oracles, the isolation proof and the proxy are modules that importlib mode does not find.
 TESTS = Path(__file__).parents[1]
-sys.path += [str(TESTS), *(str(TESTS / name) for name in ("isolation", "working", "replay"))]
+sys.path.extend(str(TESTS / name) for name in ("", "isolation", "working", "replay"))
 
 from oracles.stage import Stage, standing
 
