@@ -22,8 +22,10 @@ from mnemic.testing import HashingEmbedder, TickingClock, a_scope
 from mnemic.wiring import Wiring
 
 # The oracles, the isolation proof and the proxy are modules that importlib mode does not find.
-TESTS = Path(__file__).parents[1]
-sys.path.extend(str(TESTS / name) for name in ("", "isolation", "working", "replay"))
+sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1] / "isolation"))
+sys.path.append(str(Path(__file__).parents[1] / "working"))
+sys.path.append(str(Path(__file__).parent))
 
 from oracles.stage import Stage, standing
 
