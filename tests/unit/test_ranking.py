@@ -223,7 +223,7 @@ def test_a_turn_is_read_with_the_short_one_before_it(
 
 def test_the_best_of_the_session_reaches_five_turns() -> None:
     turns = [a_turn(number) for number in range(1, 12)]
-    turns[5] = replace(turns[5], cosine=1.0)  # seq 6
+    turns[5] = turns[5]._replace(cosine=1.0)  # seq 6
 
     hits = by_number(ranked(asked("tea"), *turns, a_turn(12)))
 

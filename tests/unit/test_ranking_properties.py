@@ -115,7 +115,7 @@ def corpora(draw: st.DrawFn) -> Corpus:
 @given(cosine=st.floats(0.0, 0.5), length=st.integers(1, 30))
 def test_each_arm_can_win_alone(arm: str, cosine: float, length: int) -> None:
     twins = [a_turn(number, cosine=cosine, length=length) for number in range(1, 20)]
-    winner = replace(a_turn(99, cosine=cosine, length=length), **ARMS[arm])
+    winner = a_turn(99, cosine=cosine, length=length)._replace(**ARMS[arm])
 
     hits = score(QUERY, [*twins, winner], CORPUS, now=NOW)
 
@@ -128,7 +128,7 @@ def test_each_arm_can_win_alone(arm: str, cosine: float, length: int) -> None:
 )
 def test_what_was_said_around_it_can_win_alone(place: int, arm: str) -> None:
     alone, winner = a_turn(1), a_turn(2, seq=10)
-    around = replace(a_turn(3, session_id=winner.session_id, seq=10 + place), **ARMS[arm])
+    around = a_turn(3, session_id=winner.session_id, seq=10 + place)._replace(**ARMS[arm])
 
     hits = score(QUERY, [alone, winner, around], CORPUS, now=NOW)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -31,7 +30,7 @@ from mnemic.store.turns import actor_id
 from mnemic.store.unit import Unit
 from mnemic.store.wording import query_of, tsquery_text, words_of
 
-__all__ = ["parse_query", "recall"]
+__all__ = ["arms_of", "parse_query", "recall"]
 
 NO_MODEL = -1
 TYPES_MAX = 100
@@ -114,6 +113,13 @@ async def recall(
     )
 
 
+async def arms_of(tools: Tools, query: RecallQuery, scope: Scope) -> CandidateQuery:
+    """What a recall of the question asks the store for; for measuring that alone."""
+    words, statistics = await _read_question(tools, query, scope)
+    vector = await _query_vector(tools, words)
+    return _arms(tools, words, statistics, vector, await tools.live_model(), scope)
+
+
 async def _read_question(
     tools: Tools, query: RecallQuery, scope: Scope
 ) -> tuple[QueryWords, ScopeStatistics]:
@@ -161,7 +167,7 @@ def _arms(
 def _spoken_by(candidate: Candidate, actors: frozenset[str]) -> Candidate:
     """A fact counts as said by its subject only if that is somebody who speaks here."""
     if candidate.kind == "fact" and candidate.actor not in actors:
-        return replace(candidate, actor="")
+        return candidate._replace(actor="")
     return candidate
 
 
@@ -171,7 +177,7 @@ def _rescaled(candidates: list[Candidate], model: RegisteredModel | None) -> lis
         return candidates
     scale = CosineScale(model.cosine_mean, model.cosine_deviation)
     return [
-        one if one.cosine is None else replace(one, cosine=scale.apply(one.cosine))
+        one if one.cosine is None else one._replace(cosine=scale.apply(one.cosine))
         for one in candidates
     ]
 

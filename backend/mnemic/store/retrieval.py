@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from mnemic.model.embedding import Vector
-from mnemic.model.ranking_values import Candidate
+from mnemic.model.ranking_values import TURN, Candidate
 from mnemic.model.scope import Scope
 from mnemic.store.statement import Statement
 
@@ -81,10 +83,29 @@ def _turns(*, with_actor: bool) -> Statement:
     """)
 
 
-def _others() -> Statement:
-    """Hits of the arms among episodes, facts and procedures."""
+# What each kind gives for the columns that the kinds do not share, and which rows are live.
+_NONE = "CAST(NULL AS double precision)"
+_OTHER_KINDS = {
+    "episode": (
+        f"m.occurred_at, '' AS actor, m.importance_score AS importance, {_NONE} AS confidence",
+        "m.archived_at IS NULL",
+    ),
+    "fact": (
+        f"m.last_reinforced, m.subject, {_NONE}, m.confidence",
+        "m.status = 'live' AND m.archived_at IS NULL",
+    ),
+    "procedure": (
+        f"m.updated_at, '', {_NONE}, {_NONE}",
+        "m.status = 'live' AND m.archived_at IS NULL",
+    ),
+}
 
-    def of(noun: str, columns: str, live: str) -> str:
+
+def _others(kinds: Sequence[str]) -> Statement:
+    """Hits of the arms among the memories of `kinds`."""
+
+    def of(noun: str) -> str:
+        columns, live = _OTHER_KINDS[noun]
         return f"""
             SELECT '{noun}' AS kind, m.id, m.stems, m.stem_count, m.word_count, {columns},
                    v.cosine, CAST(h.near_place AS int) AS near_place,
@@ -100,31 +121,20 @@ def _others() -> Statement:
                                    FROM mnemic.{noun}_vectors v
                                   WHERE {{tenant:v}} AND v.model_id = :model
                                     AND v.memory_id = m.id OFFSET 0) v ON true
-             WHERE '{noun}' = ANY(CAST(:kinds AS text[]))
         """
 
-    episode = of(
-        "episode",
-        "m.occurred_at, '' AS actor, m.importance_score AS importance,"
-        " CAST(NULL AS double precision) AS confidence",
-        "m.archived_at IS NULL",
-    )
-    fact = of(
-        "fact",
-        "m.last_reinforced, m.subject, CAST(NULL AS double precision), m.confidence",
-        "m.status = 'live' AND m.archived_at IS NULL",
-    )
-    procedure = of(
-        "procedure",
-        "m.updated_at, '', CAST(NULL AS double precision), CAST(NULL AS double precision)",
-        "m.status = 'live' AND m.archived_at IS NULL",
-    )
-    return Statement(f"{episode} UNION ALL {fact} UNION ALL {procedure}")
+    return Statement(" UNION ALL ".join(map(of, kinds)))
 
 
 TURNS = _turns(with_actor=False)
 TURNS_OF_ACTOR = _turns(with_actor=True)
-OTHERS = _others()
+# A statement for each choice of kinds: planning one for all of them, to leave two out when it runs,
+# takes longer than the whole of one that asks for one kind.
+OTHERS = {
+    kinds: _others(kinds)
+    for many in range(1, len(_OTHER_KINDS) + 1)
+    for kinds in combinations(_OTHER_KINDS, many)
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +150,7 @@ class CandidateQuery:
     actor: UUID | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A candidate, with its place in the two main arms (from 1), if they found it."""
 
     candidate: Candidate
@@ -165,7 +174,8 @@ class RetrievalStore:
         self, scope: Scope, query: CandidateQuery, kinds: tuple[str, ...]
     ) -> list[Found]:
         """Memories of the other `kinds` that the arms found among all visible from `scope`."""
-        rows = await self._unit.fetch(OTHERS, **_values(scope, query), kinds=list(kinds))
+        statement = OTHERS[tuple(kind for kind in _OTHER_KINDS if kind in kinds)]
+        rows = await self._unit.fetch(statement, **_values(scope, query))
         return [_other(row) for row in rows]
 
 
@@ -183,36 +193,70 @@ def _values(scope: Scope, query: CandidateQuery) -> dict[str, Any]:
 
 
 def _turn(row: Any) -> Found:
+    """By places, not names: a name is looked up for each of some 200 rows of a recall."""
+    (
+        identity,
+        session_id,
+        seq,
+        actor,
+        role,
+        stems,
+        length,
+        word_count,
+        occurred_at,
+        ends_with_question,
+        first_person,
+        has_name,
+        has_time_expression,
+        cosine,
+        near_place,
+        words_place,
+    ) = row
     candidate = Candidate(
-        id=row["id"],
-        stems=row["stems"],
-        length=row["stem_count"],
-        word_count=row["word_count"],
-        occurred_at=row["occurred_at"],
-        cosine=row["cosine"],
-        session_id=row["session_id"],
-        seq=row["seq"],
-        actor=row["actor"],
-        role=row["role"],
-        ends_with_question=row["ends_with_question"],
-        first_person=row["first_person"],
-        has_name=row["has_name"],
-        has_time_expression=row["has_time_expr"],
+        identity,
+        stems,
+        length,
+        word_count,
+        occurred_at,
+        TURN,
+        cosine,
+        session_id,
+        seq,
+        actor,
+        role,
+        ends_with_question,
+        first_person,
+        has_name,
+        has_time_expression,
     )
-    return Found(candidate, row["near_place"], row["words_place"])
+    return Found(candidate, near_place, words_place)
 
 
 def _other(row: Any) -> Found:
+    (
+        kind,
+        identity,
+        stems,
+        length,
+        word_count,
+        occurred_at,
+        actor,
+        importance,
+        confidence,
+        cosine,
+        near_place,
+        words_place,
+    ) = row
     candidate = Candidate(
-        id=row["id"],
-        kind=row["kind"],
-        stems=row["stems"],
-        length=row["stem_count"],
-        word_count=row["word_count"],
-        occurred_at=row["occurred_at"],
-        cosine=row["cosine"],
-        actor=row["actor"],
-        importance=row["importance"],
-        confidence=row["confidence"],
+        identity,
+        stems,
+        length,
+        word_count,
+        occurred_at,
+        kind,
+        cosine,
+        actor=actor,
+        importance=importance,
+        confidence=confidence,
     )
-    return Found(candidate, row["near_place"], row["words_place"])
+    return Found(candidate, near_place, words_place)

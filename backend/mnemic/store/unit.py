@@ -47,7 +47,7 @@ from mnemic.store.vectors import VectorStore
 from mnemic.store.vectors_codec import decode_halfvec, encode_halfvec
 from mnemic.store.working.jsonb import jsonb_of_body
 
-__all__ = ["Database", "Unit"]
+__all__ = ["Database", "Unit", "prepare_connection", "session_settings"]
 
 T = TypeVar("T")
 
@@ -202,16 +202,6 @@ class Database:
 
     async def _open(self) -> asyncpg.Pool:
         settings = self._settings
-        session = {
-            "application_name": "mnemic",
-            "search_path": "mnemic, public",
-            "plan_cache_mode": "force_custom_plan",
-            "statement_timeout": str(settings.statement_timeout_ms),
-            "lock_timeout": str(settings.lock_timeout_ms),
-            "idle_in_transaction_session_timeout": "60000",
-            "jit": "off",
-            "timezone": "UTC",
-        }
         try:
             return await asyncpg.create_pool(
                 self._url,
@@ -219,8 +209,8 @@ class Database:
                 max_size=settings.pool_max,
                 timeout=settings.connect_timeout_seconds,
                 statement_cache_size=0 if settings.pgbouncer else 256,
-                server_settings=None if settings.pgbouncer else session,
-                init=_prepare_connection,
+                server_settings=None if settings.pgbouncer else session_settings(settings),
+                init=prepare_connection,
                 reset=_leave_as_is,
             )
         except Exception as fault:
@@ -256,7 +246,7 @@ class Database:
                 raise
             raise error from fault
         finally:
-            await _release(pool, connection)
+            await self._release(pool, connection)
 
     async def transact(
         self,
@@ -279,7 +269,9 @@ class Database:
 
     async def _acquire(self, pool: asyncpg.Pool) -> Any:
         try:
-            return await pool.acquire(timeout=self._settings.acquire_timeout_seconds)
+            # Not by the pool's own timeout, which runs a task for it: a fifth of a short unit.
+            async with asyncio.timeout(self._settings.acquire_timeout_seconds):
+                return await pool.acquire()
         except TimeoutError:
             raise StoreUnavailable(
                 "No database connection was free in time; retry, or raise database.pool_max.",
@@ -288,6 +280,14 @@ class Database:
         except Exception as fault:
             error = translated(fault)
             raise error or fault from fault
+
+    async def _release(self, pool: asyncpg.Pool, connection: Any) -> None:
+        """The connection is the pool's again; one that was lost has left it already.
+
+        The pool shields this from being cancelled; another shield would cost another task.
+        """
+        with suppress(*LOST):
+            await pool.release(connection, timeout=self._settings.acquire_timeout_seconds)
 
     async def _begin(self, connection: Any, tenant: UUID, *, read_only: bool) -> None:
         # One round trip; the tenant is a UUID object, so its text cannot carry SQL.
@@ -310,14 +310,22 @@ class Database:
             await pool.close()
 
 
+def session_settings(settings: DatabaseSettings) -> dict[str, str]:
+    """What holds for each session from its start, unless a pooler hands sessions on."""
+    return {
+        "application_name": "mnemic",
+        "search_path": "mnemic, public",
+        "plan_cache_mode": "force_custom_plan",
+        "statement_timeout": str(settings.statement_timeout_ms),
+        "lock_timeout": str(settings.lock_timeout_ms),
+        "idle_in_transaction_session_timeout": "60000",
+        "jit": "off",
+        "timezone": "UTC",
+    }
+
+
 def _failed(opening: asyncio.Future[asyncpg.Pool]) -> bool:
     return opening.done() and (opening.cancelled() or opening.exception() is not None)
-
-
-async def _release(pool: asyncpg.Pool, connection: Any) -> None:
-    """The connection is the pool's again; one that was lost has left it already."""
-    with suppress(*LOST):
-        await asyncio.shield(pool.release(connection))
 
 
 async def _commit(connection: Any) -> None:
@@ -350,7 +358,11 @@ def _ended(ending: asyncio.Future[Any]) -> None:
         ending.exception()
 
 
-async def _prepare_connection(connection: Any) -> None:
+async def prepare_connection(connection: Any) -> None:
+    """JSON and vectors travel in the forms that the stores expect.
+
+    Raises `ConfigurationError` if the extension `vector` is missing.
+    """
     place = await connection.fetchval(
         "SELECT n.nspname FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n "
         "ON n.oid = t.typnamespace WHERE t.typname = 'halfvec'"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mnemic.edge.cli.bench import bench
 from mnemic.edge.cli.db import db
 from mnemic.edge.cli.demo import demo
 from mnemic.edge.cli.doctor import doctor
@@ -48,6 +49,9 @@ def add_commands(app: typer.Typer) -> None:
     )
     app.add_typer(
         db, name="db", rich_help_panel=OPERATION, help="The roles, and the revisions of the schema."
+    )
+    app.add_typer(
+        bench, name="bench", rich_help_panel=OPERATION, help="Measure, on servers of its own."
     )
     app.command("doctor", rich_help_panel=OPERATION)(doctor)
     app.command("settings", rich_help_panel=OPERATION)(show_settings)

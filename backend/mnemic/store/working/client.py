@@ -174,7 +174,10 @@ class ValkeyClient:
     @asynccontextmanager
     async def _connection(self, pool: _Pool) -> AsyncIterator[AbstractConnection]:
         try:
-            async with asyncio.timeout(self._settings.timeout_seconds * BULK):
+            if pool.free.locked():
+                async with asyncio.timeout(self._settings.timeout_seconds * BULK):
+                    await pool.free.acquire()
+            else:  # one is free: nobody waits, so nobody needs a deadline
                 await pool.free.acquire()
         except TimeoutError:
             raise StoreUnavailable(

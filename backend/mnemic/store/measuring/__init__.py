@@ -1,0 +1,1 @@
+"""Measuring: a database that is filled for it, and the bare driver to compare with."""
