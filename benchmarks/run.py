@@ -2,9 +2,11 @@
 
     python benchmarks/run.py [--turns 5000] [--rounds 200]
 
-A throwaway cluster without flushing to the disk, one process, one call at a time. Vectors come from
-a digest of the text: embedding is left out, since it is the same with and without us. “Bare” means:
-the statements that one recall sent, with the same values, in one transaction of one connection.
+What `mnemic bench latency` does not show: a tenant that was filled a moment ago, before PostgreSQL
+has looked at its tables. A throwaway cluster without flushing to the disk, one process, one call
+at a time. Vectors come from a digest of the text: embedding is left out, since it is the same with
+and without us. “Bare” means: the statements that one recall sent, with the same values, in one
+transaction of one connection.
 """
 
 from __future__ import annotations
@@ -16,9 +18,8 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,12 @@ import asyncpg
 import structlog
 
 from mnemic import MemoryManager, MemorySettings, Scope, TurnCreate
+from mnemic.edge.cli.bench_ground import DigestEmbedder
 from mnemic.embedded import EmbeddedServers, start
-from mnemic.model.embedding import ModelSignature, Vector
 from mnemic.settings import DatabaseSettings, EmbeddedSettings
 from mnemic.store.roles import APP_ROLE, OWNER_ROLE, init
-from mnemic.store.unit import Unit
+from mnemic.store.unit import Unit, prepare_connection, session_settings
 from mnemic.store.upgrade import upgrade
-from mnemic.store.vectors_codec import decode_halfvec, encode_halfvec
 from mnemic.wiring import Wiring
 
 DATABASE = "benchmark"
@@ -44,25 +44,6 @@ QUESTIONS = (
     "What is known of word300?",
     "Who said word12 or word1500?",
 )
-
-
-class DigestEmbedder:
-    """A unit vector from the digest of a text; takes no time worth counting."""
-
-    signature = ModelSignature(name="digest", revision="1", dimensions=384)
-
-    async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """One vector a text."""
-        return [self._vector(text) for text in texts]
-
-    def _vector(self, text: str) -> Vector:
-        numbers = random.Random(sha256(text.encode()).digest())
-        values = [numbers.gauss(0, 1) for _ in range(self.signature.dimensions)]
-        length = sum(value * value for value in values) ** 0.5
-        return tuple(value / length for value in values)
-
-    async def close(self) -> None:
-        """Nothing is held."""
 
 
 async def filled(memory: MemoryManager, scope: Scope, turns: int) -> None:
@@ -124,13 +105,6 @@ def tell(name: str, took: list[float]) -> float:
     return middle
 
 
-async def speak_vectors(connection: asyncpg.Connection) -> None:
-    """Vectors travel in the binary form, as ours do."""
-    await connection.set_type_codec(
-        "halfvec", schema="public", encoder=encode_halfvec, decoder=decode_halfvec, format="binary"
-    )
-
-
 async def bare(pool: asyncpg.Pool, sent: list[tuple[str, Any]], tenant: Any) -> None:
     """The same statements in one transaction of that tenant."""
     async with pool.acquire() as connection, connection.transaction(readonly=True):
@@ -153,8 +127,8 @@ async def compare(memory: MemoryManager, url: str, scope: Scope, rounds: int) ->
     sent = [await recorded(memory, scope, question) for question in QUESTIONS]
     mine = await timed(rounds, lambda n: memory.recall(QUESTIONS[n % 3], scope=scope))
     ours = tell("  recall", mine)
-    options = {"search_path": "mnemic, public", "plan_cache_mode": "force_custom_plan"}
-    async with asyncpg.create_pool(url, server_settings=options, init=speak_vectors) as pool:
+    options = session_settings(DatabaseSettings())
+    async with asyncpg.create_pool(url, server_settings=options, init=prepare_connection) as pool:
         alone = await timed(rounds, lambda n: bare(pool, sent[n % 3], scope.tenant.id))
     theirs = tell(f"  its {len(sent[0])} statements with the bare driver", alone)
     print(f"  ratio {ours / theirs:.2f} (at most 1.5 is wanted)")

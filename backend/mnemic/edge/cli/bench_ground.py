@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mnemic.embedded import EmbeddedServers
     from mnemic.service.tools import Tools
 
-__all__ = ["QUESTIONS", "Ground", "fill_scope", "ground"]
+__all__ = ["QUESTIONS", "DigestEmbedder", "Ground", "fill_scope", "ground"]
 
 DATABASE = "mnemic_bench"
 SEED = 20_260_302
@@ -42,12 +42,13 @@ QUESTIONS = (
 )
 
 
-class _DigestEmbedder:
+class DigestEmbedder:
     """A vector from the digest of a text: embedding is not what is measured."""
 
     signature = ModelSignature(name="digest", revision="1", dimensions=384)
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector a text."""
         return [self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> Vector:
@@ -114,7 +115,7 @@ async def _opened(servers: EmbeddedServers) -> AsyncIterator[Ground]:
     await init(servers.postgres_url(), database=DATABASE)
     await asyncio.to_thread(upgrade, servers.postgres_url(OWNER_ROLE, DATABASE))
     url = servers.postgres_url(APP_ROLE, DATABASE)
-    embedder = CachedEmbedder(_DigestEmbedder(), entries_max=VECTORS_CACHED_MAX)
+    embedder = CachedEmbedder(DigestEmbedder(), entries_max=VECTORS_CACHED_MAX)
     settings = MemorySettings(
         database_url=SecretStr(url), redis_url=SecretStr(servers.redis_url), database_owner_url=None
     )
@@ -188,19 +189,21 @@ class _Keeper:
 
     async def other(self, number: int, text: str) -> None:
         """An episode, a fact or a procedure, by its number."""
-        if number % 4 == 1:
-            await self._tiers.episodic.record_episode(
-                EpisodeCreate(task_description=text, occurred_at=self._at)
-            )
-        elif number % 4 == 2:  # noqa: PLR2004 - the third of four kinds
-            await self._tiers.semantic.store_fact(
-                FactCreate(subject=f"thing {number}", predicate="noted", object=text)
-            )
-        else:
-            await self._tiers.procedural.record_procedure(
-                ProcedureCreate(
-                    name=f"{text} {number}",
-                    steps=(Step(action=text),),
-                    trigger_pattern=f"word{number}$" if number % 8 == 3 else None,  # noqa: PLR2004
-                )
-            )
+        await (self._episode, self._fact, self._procedure)[number % 4 - 1](number, text)
+
+    async def _episode(self, _number: int, text: str) -> None:
+        told = EpisodeCreate(task_description=text, occurred_at=self._at)
+        await self._tiers.episodic.record_episode(told)
+
+    async def _fact(self, number: int, text: str) -> None:
+        fact = FactCreate(subject=f"thing {number}", predicate="noted", object=text)
+        await self._tiers.semantic.store_fact(fact)
+
+    async def _procedure(self, number: int, text: str) -> None:
+        """Every second one has a trigger."""
+        procedure = ProcedureCreate(
+            name=f"{text} {number}",
+            steps=(Step(action=text),),
+            trigger_pattern=f"word{number}$" if number // 4 % 2 else None,
+        )
+        await self._tiers.procedural.record_procedure(procedure)

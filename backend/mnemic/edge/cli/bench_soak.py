@@ -29,6 +29,7 @@ MEMORIES = 100
 AT_ONCE = 8
 SCOPES = 64
 KEYS = 16
+VERBS = ("set", "get", "exists", "delete")
 QUESTIONS_ASKED = 200
 # Less than one over the whole is none: they come in whole numbers.
 COUNT_GROWTH_MAX = 0.5
@@ -120,7 +121,8 @@ async def soak(
 
     _resident()  # refused now rather than after the first step
     scope = Scope.user("soak").project("ledger")
-    await fill_scope(made.tools, scope, MEMORIES)
+    if recalls:
+        await fill_scope(made.tools, scope, MEMORIES)
     load = _Load(made, scope)
     samples: list[Sample] = []
     started = time.perf_counter()
@@ -180,15 +182,11 @@ class _Load:
         number, self._done = self._done, self._done + 1
         memory = self._working[number // KEYS % SCOPES]
         key = f"key-{number % KEYS}"
-        kind = number // (KEYS * SCOPES) % 4
-        if kind == 0:
+        verb = VERBS[number // (KEYS * SCOPES) % len(VERBS)]
+        if verb == "set":
             await memory.set(key, {"step": number, "open": ["a", "b"]}, ttl_seconds=3_600)
-        elif kind == 1:
-            await memory.get(key)
-        elif kind == 2:  # noqa: PLR2004 - the third of four
-            await memory.exists(key)
         else:
-            await memory.delete(key)
+            await getattr(memory, verb)(key)
 
     async def _recall(self) -> None:
         from mnemic.service.recall import parse_query, recall
