@@ -39,9 +39,7 @@ LIKE_MIN = 0.25
 
 async def get_procedure(tools: Tools, identity: UUID, *, scope: Scope) -> Procedure:
     """The live procedure, if it is visible from `scope`. Raises `NotFound`."""
-    found = await tools.transact(
-        scope.tenant.id, lambda unit: unit.procedures.by_ids(scope, [identity]), read_only=True
-    )
+    found = await _by_ids(tools, [identity], scope)
     if not found:
         raise NotFound("No such procedure in this scope.", id=identity)
     return found[0]
@@ -66,28 +64,40 @@ async def match_procedures(
         if isinstance(hit.memory, Procedure) and (hit.reasons.lex > 0 or hit.score > LIKE_MIN):
             known[hit.id] = hit.memory
             scores[hit.id] = hit.score
-    patterned = await tools.transact(
-        scope.tenant.id,
-        lambda unit: unit.procedures.triggered(scope, limit=PATTERNS_MAX),
-        read_only=True,
-    )
-    for procedure in patterned:
-        if _triggers(procedure, text):
-            known[procedure.id] = procedure
-            scores[procedure.id] = scores.get(procedure.id, 0.0) + TRIGGER_BONUS
+    triggered = await _triggered(tools, text, scope)
+    unseen = [one for one in triggered if one not in known]
+    known |= {one.id: one for one in await _by_ids(tools, unseen, scope)}
+    for identity in known.keys() & triggered:
+        scores[identity] = scores.get(identity, 0.0) + TRIGGER_BONUS
     words = frozenset(words_of(text).stems)
     fit = [one for one in known.values() if not _avoided(one, words)]
     fit.sort(key=lambda one: (-scores[one.id] * _weight(one) * _readiness(one, words), one.id))
     return fit[:limit]
 
 
-def _triggers(procedure: Procedure, text: str) -> bool:
-    if procedure.trigger_pattern is None:
-        return False
+async def _triggered(tools: Tools, text: str, scope: Scope) -> frozenset[UUID]:
+    """The procedures whose trigger pattern matches; most do not, so their rows are not read."""
+    patterns = await tools.transact(
+        scope.tenant.id,
+        lambda unit: unit.procedures.triggers(scope, limit=PATTERNS_MAX),
+        read_only=True,
+    )
+    return frozenset(identity for identity, pattern in patterns if _matches(pattern, text))
+
+
+def _matches(pattern: str, text: str) -> bool:
     try:
-        return trigger_of(procedure.trigger_pattern).search(text) is not None
+        return trigger_of(pattern).search(text) is not None
     except re2.error:  # taken by a release with a larger bound
         return False
+
+
+async def _by_ids(tools: Tools, ids: Sequence[UUID], scope: Scope) -> list[Procedure]:
+    if not ids:
+        return []
+    return await tools.transact(
+        scope.tenant.id, lambda unit: unit.procedures.by_ids(scope, ids), read_only=True
+    )
 
 
 def _avoided(procedure: Procedure, words: frozenset[str]) -> bool:

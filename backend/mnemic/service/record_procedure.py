@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import re2
@@ -38,6 +39,7 @@ STEP_CHARS_MAX = 10_000
 CONDITIONS_MAX = 100
 PATTERN_CHARS_MAX = 1_000
 PATTERN_MEMORY_MAX = 1 << 20
+PATTERNS_CACHED_MAX = 128
 _STEP = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)])\s+(?P<action>\S.*)$")
 
 
@@ -101,6 +103,7 @@ def _told(fault: re2.error) -> str:
     return shown(text)[1:-1]
 
 
+@lru_cache(maxsize=PATTERNS_CACHED_MAX)
 def trigger_of(pattern: str) -> Any:
     """The pattern as it is matched: by RE2, in any case. Raises `re2.error`."""
     options = re2.Options()

@@ -68,8 +68,8 @@ OF_TASK = Statement("""
      ORDER BY p.id LIMIT :limit
 """)
 
-TRIGGERED = Statement("""
-    SELECT p.* FROM mnemic.procedures p
+TRIGGERS = Statement("""
+    SELECT p.id, p.trigger_pattern FROM mnemic.procedures p
      WHERE {owned:p} AND p.status = 'live' AND p.archived_at IS NULL
        AND p.trigger_pattern IS NOT NULL
      ORDER BY p.id LIMIT :limit
@@ -218,10 +218,10 @@ class ProcedureStore:
         )
         return [procedure_of(row) for row in rows]
 
-    async def triggered(self, scope: Scope, *, limit: int) -> list[Procedure]:
-        """Live procedures with a trigger pattern that are visible from `scope`."""
-        rows = await self._unit.fetch(TRIGGERED, scopes=scope.visible_ids, limit=limit)
-        return [procedure_of(row) for row in rows]
+    async def triggers(self, scope: Scope, *, limit: int) -> list[tuple[UUID, str]]:
+        """Ids and trigger patterns of live procedures that are visible from `scope`."""
+        rows = await self._unit.fetch(TRIGGERS, scopes=scope.visible_ids, limit=limit)
+        return [(identity, pattern) for identity, pattern in rows]
 
     async def lock(self, scope: Scope, identity: UUID) -> Procedure | None:
         """The live procedure, if it is visible from `scope`; held for the unit."""
