@@ -58,6 +58,22 @@ FILL_VECTORS = """
       FROM mnemic.turns t, mnemic.embedding_models m
 """
 
+# The same words again as facts, which only the busy tenant has.
+FILL_FACTS = """
+    INSERT INTO mnemic.facts (tenant_id, id, scope_id, subject, subject_key, predicate, object,
+                              object_key, content, confidence, first_learned, last_reinforced,
+                              stems, stem_count, word_count, tsv, needs_vector, stats_counted)
+    SELECT t.tenant_id, t.id, t.scope_id, 's', 's', 'noted', t.text, t.text, t.text, 0.5, now(),
+           now(), t.stems, t.stem_count, t.word_count, t.tsv, false, true
+      FROM mnemic.turns t WHERE t.tenant_id = $1
+"""
+
+FILL_FACT_VECTORS = """
+    INSERT INTO mnemic.fact_vectors (tenant_id, model_id, scope_id, memory_id, embedding)
+    SELECT v.tenant_id, v.model_id, v.scope_id, v.memory_id, v.embedding
+      FROM mnemic.turn_vectors v WHERE v.tenant_id = $1
+"""
+
 FILL_STATS = """
     INSERT INTO mnemic.term_stats (tenant_id, scope_id, kind, term, documents, occurrences)
     SELECT s.tenant_id, s.id, 'term', 'word' || n, 6, 6
@@ -112,6 +128,8 @@ async def busy_database(servers: EmbeddedServers, template: str) -> tuple[str, S
     await connection.execute(FILL, scope.tenant.id, UUID(str(scope.id)), TENANTS)
     await connection.execute(FILL_TURNS, scope.tenant.id, ROWS)
     await connection.execute(FILL_VECTORS, DIMENSIONS)
+    await connection.execute(FILL_FACTS, scope.tenant.id)
+    await connection.execute(FILL_FACT_VECTORS, scope.tenant.id)
     await connection.execute(FILL_STATS)
     await connection.execute("VACUUM ANALYZE")
     await connection.close()

@@ -69,6 +69,25 @@ async def test_nearest_turns_are_read_from_the_covering_index_alone(
     assert "turns_seq_key" in _indexes(nodes)
 
 
+@pytest.mark.parametrize("kinds", [("fact",), ("episode", "fact", "procedure")])
+async def test_a_hit_of_another_kind_is_looked_up_and_its_scope_is_not_read(
+    busy: Any, kinds: tuple[str, ...]
+) -> None:
+    nodes = await _plan(
+        busy,
+        retrieval.OTHERS[kinds],
+        near="30",
+        words="30",
+        match="'''word7'''",
+        rank="'''word7'''",
+    )
+
+    [rows] = [node for node in nodes if node.get("Relation Name") == "facts"]
+    assert rows.get("Index Name") == "facts_pkey"
+    assert rows["Actual Loops"] >= 30
+    assert rows.get("Rows Removed by Filter", 0) == 0
+
+
 async def test_document_frequencies_are_looked_up_and_nothing_is_counted(busy: Any) -> None:
     nodes = await _plan(
         busy,

@@ -96,9 +96,11 @@ async def recall(
     candidates = _rescaled([_spoken_by(one.candidate, known) for one in found], model)
     scored = score(words, candidates, statistics.corpus, now=tools.now())
     kept = above_floor(scored, floor=query.floor)[: query.limit]
-    memories = await tools.transact(
-        scope.tenant.id, lambda unit: _memories(unit, scope, kept), read_only=True
-    )
+    memories: dict[UUID, MemoryItem] = {}
+    if kept:
+        memories = await tools.transact(
+            scope.tenant.id, lambda unit: _memories(unit, scope, kept), read_only=True
+        )
     places = {one.candidate.id: one for one in found}
     return Recall(
         hits=tuple(_hit(one, memories, places) for one in kept if one.candidate.id in memories),

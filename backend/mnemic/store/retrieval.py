@@ -21,6 +21,9 @@ __all__ = ["CandidateQuery", "RetrievalStore"]
 # The planner must not guess how many rows the arms give: it would read a whole scope to join thirty
 # hits, and on tables that were never analysed compare everything with everything. So each hit and
 # each neighbour is looked up by its key (LATERAL … OFFSET 0 is not flattened into a join).
+# What a key is compared with must be a column: row-level security takes `coalesce` for something
+# that may leak, so that a comparison with it looks at each row of the scope, for every hit. Hence
+# the OFFSET 0 behind a `coalesce`, which keeps it in a subquery of its own.
 # `+ 0` keeps the planner from an approximate index: exact is the default, and routes are explicit.
 _NEAR = """
     SELECT v.memory_id AS id, row_number() OVER (ORDER BY v.distance, v.memory_id) AS place
@@ -114,7 +117,7 @@ def _others(kinds: Sequence[str]) -> Statement:
                            w.place AS words_place
                       FROM ({_NEAR.format(noun=noun, narrow="")}) n
                       FULL JOIN ({_WORDS.format(function=f"lexical_{noun}s", scopes=_SCOPES)}) w
-                        ON w.id = n.id) h
+                        ON w.id = n.id OFFSET 0) h
              CROSS JOIN LATERAL (SELECT m.* FROM mnemic.{noun}s m
                                   WHERE {{owned:m}} AND m.id = h.id AND {live} OFFSET 0) m
               LEFT JOIN LATERAL (SELECT -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine

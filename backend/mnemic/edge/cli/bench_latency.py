@@ -291,6 +291,7 @@ async def _match(tools: Tools, number: int) -> list[UUID]:
 async def _recall(tools: Tools, number: int) -> list[UUID]:
     from mnemic.service.recall import parse_query, recall
 
-    query, notes = parse_query(tools, QUESTIONS[number], limit=None, memory_types=None, floor=None)
+    # Made-up talk and vectors reach no floor, and without hits their rows would not be read.
+    query, notes = parse_query(tools, QUESTIONS[number], limit=None, memory_types=None, floor=0.0)
     found = await recall(tools, query, scope=SCOPE, notes=notes)
     return [hit.id for hit in found.hits]

@@ -193,7 +193,7 @@ class _Load:
 
         number, self._asked = self._asked, self._asked + 1
         text = f"What is known of word{number % QUESTIONS_ASKED}?"
-        query, notes = parse_query(self._tools, text, limit=None, memory_types=None, floor=None)
+        query, notes = parse_query(self._tools, text, limit=None, memory_types=None, floor=0.0)
         await recall(self._tools, query, scope=self._scope, notes=notes)
 
 
