@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import statistics
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,6 +18,7 @@ from mnemic.edge.cli.writing import write_json, write_line
 from mnemic.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from mnemic.edge.cli.bench_ground import Ground
     from mnemic.edge.cli.bench_latency import Latency, Size
     from mnemic.edge.cli.bench_soak import Soak
 
@@ -22,6 +26,7 @@ __all__ = ["bench"]
 
 bench = typer.Typer(no_args_is_help=True)
 
+T = TypeVar("T")
 RATIO_WANTED = 1.5
 RATIO_DIGITS = 3
 MILLISECOND_DIGITS = 4
@@ -54,12 +59,10 @@ def latency(
     On PostgreSQL and Valkey of its own, durable as in production, which are gone afterwards; no
     server that is set is touched. A ratio is the median over the rounds of p95 by p95.
     """
-    import asyncio
-
     from mnemic.edge.cli.bench_latency import Size
 
     size = Size(rows=rows, tenants=tenants, memories=memories, rounds=rounds, calls=calls)
-    results = asyncio.run(_measured(size))
+    results = _run(_measured(size))
     if as_json:
         write_json(_latency_document(results, size))
     else:
@@ -80,9 +83,7 @@ def soak(
     On servers of its own, which are gone afterwards; no server that is set is touched. Exits with 1
     if something grew.
     """
-    import asyncio
-
-    done = asyncio.run(_soaked(operations, recalls))
+    done = _run(_soaked(operations, recalls))
     if as_json:
         write_json(_soak_document(done))
     else:
@@ -91,8 +92,32 @@ def soak(
         raise typer.Exit(FAILED)
 
 
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """What the work gives; whoever ends it with SIGTERM finds no server left behind either."""
+    import asyncio
+
+    try:
+        return asyncio.run(work)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+@asynccontextmanager
+async def _started() -> AsyncIterator[Ground]:
+    import asyncio
+
+    from mnemic.edge.cli.bench_ground import ground
+
+    if (task := asyncio.current_task()) is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    async with AsyncExitStack() as servers:
+        with waiting("Starting PostgreSQL and Valkey"):
+            made = await servers.enter_async_context(ground())
+        yield made
+
+
 async def _measured(size: Size) -> tuple[Latency, ...]:
-    from mnemic.edge.cli.bench_ground import fill_scope, ground
+    from mnemic.edge.cli.bench_ground import fill_scope
     from mnemic.edge.cli.bench_latency import SCOPE, calls_of, measure
     from mnemic.store.measuring.filling import FILL_STEPS, MEMORIES_A_TENANT_MIN, fill, settle
 
@@ -102,7 +127,7 @@ async def _measured(size: Size) -> tuple[Latency, ...]:
             f"{MEMORIES_A_TENANT_MIN} for each of the --tenants; give more rows or fewer tenants",
             field="rows",
         )
-    async with ground() as made:
+    async with _started() as made:
         with counting("Filling the database", len(FILL_STEPS)) as advance:
             model = await made.tools.live_model()
             await fill(
@@ -121,10 +146,9 @@ async def _measured(size: Size) -> tuple[Latency, ...]:
 
 
 async def _soaked(operations: int, recalls: int) -> Soak:
-    from mnemic.edge.cli.bench_ground import ground
     from mnemic.edge.cli.bench_soak import STEPS, soak
 
-    async with ground() as made:
+    async with _started() as made:
         with counting("Soaking", STEPS) as advance:
             return await soak(made, operations=operations, recalls=recalls, progress=advance)
 
