@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
 
 from mnemic.embedded import EmbeddedServers, start
-from mnemic.settings import EmbeddedSettings
-from mnemic.store import roles
+from mnemic.settings import EmbeddedSettings, MemorySettings
+from mnemic.store import roles, unit
 from mnemic.store.upgrade import upgrade
+
+sys.path.insert(0, str(Path(__file__).parent / "pooler"))
+
+from pooling import PgBouncer, PooledServers, pgbouncer_program
 
 # A shell that starts the suite in the background lets it ignore Ctrl-C, and every program that a
 # test starts and interrupts would inherit that.
@@ -23,11 +31,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 _TEMPLATE = "mnemic_template"
 _numbers = count(1)
+# The second is the role of the isolation proof that sees through policies.
+_SERVING = (roles.APP_ROLE, "mnemic_test_bypassing")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--deep` makes the long runs as long as before a release."""
+    """`--deep` makes the long runs as long as before a release.
+
+    `--through-pgbouncer` puts a PgBouncer in transaction mode before the roles that serve.
+    """
     parser.addoption("--deep", action="store_true", help="long runs, for a release")
+    parser.addoption("--through-pgbouncer", action="store_true", help="serve through a PgBouncer")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--through-pgbouncer"):
+        if pgbouncer_program() is None:
+            raise pytest.UsageError("--through-pgbouncer: PgBouncer is not installed")
+        # As a deployment sets it whose pool of servers is small: its callers wait longer.
+        os.environ["MEM_DATABASE__PGBOUNCER"] = "true"
+        os.environ["MEM_DATABASE__ACQUIRE_TIMEOUT_SECONDS"] = "10"
 
 
 @dataclass(frozen=True)
@@ -39,7 +62,15 @@ class Database:
 
     @property
     def app_url(self) -> str:
+        """As the product serves: through the pooler, where there is one."""
         return self.servers.postgres_url(roles.APP_ROLE, self.name)
+
+    @property
+    def direct_app_url(self) -> str:
+        """The serving role at the server itself, to look at what it sees."""
+        direct = getattr(self.servers, "direct", self.servers)
+        url: str = direct.postgres_url(roles.APP_ROLE, self.name)
+        return url
 
     @property
     def owner_url(self) -> str:
@@ -49,13 +80,24 @@ class Database:
     def admin_url(self) -> str:
         return self.servers.postgres_url("postgres", self.name)
 
+    def serve(self, **settings: Any) -> unit.Database:
+        """Units of the serving role, for the caller to close; with a pooler if there is one."""
+        return unit.Database(self.app_url, MemorySettings(database=settings).database)
+
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServers]:
+def servers(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[EmbeddedServers]:
     """PostgreSQL and Valkey, thrown away afterwards; nothing of theirs reaches the disk."""
     settings = EmbeddedSettings(data_dir=tmp_path_factory.mktemp("servers"))
     started = start(settings, durable=False)
-    yield started
+    if pytestconfig.getoption("--through-pgbouncer"):
+        pooler = PgBouncer(started, roles=_SERVING)
+        yield PooledServers(started, pooler, _SERVING)
+        pooler.stop()
+    else:
+        yield started
     started.discard()
 
 
@@ -93,7 +135,7 @@ async def empty_database(servers: EmbeddedServers) -> AsyncIterator[Database]:
 @pytest.fixture
 async def app(database: Database) -> AsyncIterator[asyncpg.Connection]:
     """A connection as the role that serves."""
-    connection = await asyncpg.connect(database.app_url)
+    connection = await asyncpg.connect(database.direct_app_url)
     yield connection
     await connection.close()
 

@@ -12,6 +12,7 @@ from mnemic.errors import ConfigurationError, StoreUnavailable
 from mnemic.service import doctor
 from mnemic.service.doctor import Finding, Verdict
 from mnemic.store.inspection import RoleFacts, ServerFacts
+from mnemic.store.pooling import Pooling
 from mnemic.store.valkey import ValkeyFacts, valkey_facts
 
 SERVER = ServerFacts(
@@ -53,6 +54,14 @@ VALKEY = ValkeyFacts(
         (doctor._server(SERVER), "ok", "18.6, 8 MiB in mnemic"),
         (doctor._server(replace(SERVER, version_number=150_004)), "fail", "PostgreSQL 16"),
         (doctor._server(replace(SERVER, is_replica=True)), "fail", "primary"),
+        (doctor._pooler(Pooling.NONE, is_expected=False), "ok", "the server itself"),
+        (doctor._pooler(Pooling.NONE, is_expected=True), "warn", "unset MEM_DATABASE__PGBOUNCER"),
+        (doctor._pooler(Pooling.TRANSACTION, is_expected=True), "ok", "transaction mode"),
+        (doctor._pooler(Pooling.TRANSACTION, is_expected=False), "fail", "PGBOUNCER=true"),
+        (doctor._pooler(Pooling.SESSION, is_expected=False), "fail", "PGBOUNCER=true"),
+        (doctor._pooler(Pooling.SESSION, is_expected=True), "warn", "pool_mode = transaction"),
+        (doctor._pooler(Pooling.STATEMENT, is_expected=True), "fail", "pool_mode = transaction"),
+        (doctor._pooler(Pooling.UNKNOWN, is_expected=True), "warn", "default_pool_size"),
         (doctor._extensions(SERVER), "ok", "vector 0.8.6"),
         (doctor._extensions(replace(SERVER, extensions={})), "fail", "db init"),
         (

@@ -7,15 +7,13 @@ from typing import Any
 
 import asyncpg
 
+from mnemic.store.connecting import connected
 from mnemic.store.inspection import Inspection, Shortcoming, inspect, shortcomings
 
 
 async def _inspected(url: str) -> Inspection:
-    connection = await asyncpg.connect(url)
-    try:
+    async with connected(url, setting="MEM_DATABASE_URL") as connection:
         return await inspect(connection)
-    finally:
-        await connection.close()
 
 
 def _said(inspection: Inspection) -> list[Shortcoming]:

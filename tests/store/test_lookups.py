@@ -96,7 +96,7 @@ def _others(tenant: UUID, scope: UUID) -> str:
 @pytest.fixture
 async def app(world: Any) -> AsyncIterator[asyncpg.Connection]:
     """The serving role's transaction, thrown away."""
-    connection = await asyncpg.connect(world.app_url)
+    connection = await asyncpg.connect(world.direct_app_url)
     transaction = connection.transaction()
     await transaction.start()
     yield connection
@@ -181,7 +181,7 @@ async def test_the_words_are_found_by_their_index(world: Any, database: Any) -> 
         ANALYZE mnemic.turns;
         """,
     )
-    connection = await asyncpg.connect(database.app_url)
+    connection = await asyncpg.connect(database.direct_app_url)
     scans = (
         "SELECT (SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'turns_tsv_idx'),"
         " (SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'turns')"

@@ -6,13 +6,13 @@ import asyncpg
 import pytest
 
 from mnemic.errors import ConfigurationError, SchemaMismatch
-from mnemic.settings import DatabaseSettings
+from mnemic.settings import MemorySettings
 from mnemic.store.readiness import refuse_unfit
 from mnemic.store.unit import Database
 
 
 async def _ask(url: str, **options: Any) -> None:
-    served = Database(url, DatabaseSettings())
+    served = Database(url, MemorySettings().database)
     try:
         await refuse_unfit(served, **options)
     finally:

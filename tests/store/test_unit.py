@@ -28,7 +28,7 @@ COUNT_TENANTS = Statement("SELECT count(*) AS n FROM mnemic.tenants")
 
 @pytest.fixture
 async def served(database: Any) -> AsyncIterator[Database]:
-    made = Database(database.app_url, DatabaseSettings(pool_max=4))
+    made = database.serve(pool_max=4)
     yield made
     await made.close()
 
@@ -61,7 +61,7 @@ async def test_without_a_tenant_no_row_is_visible(served: Database) -> None:
 
 
 async def test_the_tenant_is_gone_from_the_connection_after_the_unit(database: Any) -> None:
-    served = Database(database.app_url, DatabaseSettings(pool_max=1))
+    served = database.serve(pool_max=1)
     scope = a_scope()
     await _grow(served, scope)
 
@@ -134,7 +134,7 @@ async def test_a_server_that_is_away_is_unavailable_and_safe_to_retry() -> None:
 
 
 async def test_a_full_pool_answers_in_under_a_second_and_recovers(database: Any) -> None:
-    served = Database(database.app_url, DatabaseSettings(pool_max=1, acquire_timeout_seconds=0.2))
+    served = database.serve(pool_max=1, acquire_timeout_seconds=0.2)
     loop = asyncio.get_running_loop()
 
     async with served.open_unit(None):
@@ -177,7 +177,7 @@ async def test_a_deadlock_is_run_again_and_reaches_no_caller(served: Database) -
 async def test_a_transaction_that_keeps_failing_is_given_up_after_a_bound(
     database: Any, state: str
 ) -> None:
-    served = Database(database.app_url, DatabaseSettings(retry_max=2))
+    served = database.serve(retry_max=2)
     runs = 0
 
     async def work(unit: Unit) -> None:
@@ -273,24 +273,22 @@ async def test_a_cancelled_unit_leaves_no_open_transaction(
 
 
 async def test_each_loop_has_a_pool_of_its_own(database: Any) -> None:
-    served = Database(database.app_url, DatabaseSettings())
+    served = database.serve()
 
-    async def backend() -> int:
+    async def login() -> int:
         async with served.open_unit(None) as unit:
-            row = await unit.fetch_one(PID)
+            told: int = unit.connection.get_server_pid()
         await served.close()
-        assert row is not None
-        pid: int = row["pid"]
-        return pid
+        return told
 
-    here = await backend()
-    there = await asyncio.to_thread(asyncio.run, backend())
+    here = await login()
+    there = await asyncio.to_thread(asyncio.run, login())
 
     assert here != there
 
 
 async def test_behind_a_pooler_the_settings_travel_with_the_transaction(database: Any) -> None:
-    served = Database(database.app_url, DatabaseSettings(pgbouncer=True, lock_timeout_ms=1234))
+    served = database.serve(pgbouncer=True, lock_timeout_ms=1234)
 
     async with served.open_unit(a_scope().tenant.id) as unit:
         inside = await unit.connection.fetchval("SHOW lock_timeout")

@@ -9,9 +9,8 @@ from typing import Any
 import asyncpg
 
 from mnemic.errors import Unavailable
-from mnemic.settings import DatabaseSettings
 from mnemic.store.statement import Statement
-from mnemic.store.unit import Database, Unit
+from mnemic.store.unit import Unit
 from mnemic.testing import a_scope
 
 WAIT = Statement("SELECT pg_sleep(0.002)")
@@ -21,7 +20,7 @@ ROUNDS = 15
 async def test_whoever_loses_his_connection_is_told_in_our_words(
     database: Any, admin: asyncpg.Connection
 ) -> None:
-    served = Database(database.app_url, DatabaseSettings(pool_max=8, acquire_timeout_seconds=30))
+    served = database.serve(pool_max=8, acquire_timeout_seconds=30)
     tenant = a_scope().tenant.id
     ended: Counter[type[BaseException]] = Counter()
     over = asyncio.Event()

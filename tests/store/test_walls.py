@@ -95,7 +95,7 @@ async def app_transaction(
     shared_database: Any, tables: dict[str, str]
 ) -> AsyncIterator[asyncpg.Connection]:
     """The serving role's transaction, thrown away."""
-    async with _thrown_away(shared_database.app_url) as connection:
+    async with _thrown_away(shared_database.direct_app_url) as connection:
         yield connection
 
 
@@ -304,7 +304,7 @@ async def test_an_id_that_another_tenant_uses_is_free(
 async def test_the_tenant_is_forgotten_at_the_end_of_the_transaction(
     shared_database: Any, tables: dict[str, str]
 ) -> None:
-    connection = await asyncpg.connect(shared_database.app_url)
+    connection = await asyncpg.connect(shared_database.direct_app_url)
     async with connection.transaction():
         await connection.fetchval("SELECT set_config('mnemic.tenant_id', $1, true)", str(ONE))
         within = await connection.fetchval("SELECT count(*) FROM mnemic.turns")

@@ -25,6 +25,7 @@ from mnemic.store.inspection import (
     TableFacts,
     inspect,
 )
+from mnemic.store.pooling import Pooling, pooling_of
 from mnemic.store.revisions import Revision
 from mnemic.store.unit import Database
 from mnemic.store.valkey import ValkeyFacts, valkey_facts
@@ -36,6 +37,13 @@ VERSIONS_MIN = {"Valkey": (8, 0), "Redis": (7, 2)}
 FREE_BYTES_MIN = 200 * 1_048_576
 FREE_BYTES_WARNED = 1_024 * 1_048_576
 NAMED_MAX = 5
+_POOLING = {
+    Pooling.NONE: "none, the URL leads to the server itself",
+    Pooling.SESSION: "in session mode: each of our connections keeps one of the server's",
+    Pooling.TRANSACTION: "in transaction mode",
+    Pooling.STATEMENT: "in statement mode, which refuses transactions",
+    Pooling.UNKNOWN: "too busy to tell its mode",
+}
 _PROBE = "A sentence to see whether the model answers."
 
 
@@ -99,12 +107,14 @@ async def _database(patient: Patient, url: str) -> list[Finding]:
     try:
         async with connected(url, setting="MEM_DATABASE_URL") as connection:
             found = await inspect(connection)
+        pooling = await pooling_of(url, setting="MEM_DATABASE_URL")
     except SchemaMismatch as fault:
         return [failure("schema", fault)]
     except MnemicError as fault:
         return [failure("PostgreSQL", fault)]
     findings = [
         _server(found.server),
+        _pooler(pooling, is_expected=patient.database.pgbouncer),
         _extensions(found.server),
         _durability(found.server, is_required=patient.database.require_durable),
         _role(found.role),
@@ -123,6 +133,20 @@ def _server(server: ServerFacts) -> Finding:
     if server.is_replica:
         return _fail("PostgreSQL", f"{detail}, a read-only replica", "name the primary server")
     return _ok("PostgreSQL", detail)
+
+
+def _pooler(pooling: Pooling, *, is_expected: bool) -> Finding:
+    detail = _POOLING[pooling]
+    if pooling is Pooling.NONE:
+        remedy = "unset MEM_DATABASE__PGBOUNCER: every statement is planned twice for it"
+        return _warn("pooler", detail, remedy) if is_expected else _ok("pooler", detail)
+    if pooling is Pooling.STATEMENT:
+        return _fail("pooler", detail, "set pool_mode = transaction, which we need")
+    if not is_expected:
+        return _fail("pooler", detail, "set MEM_DATABASE__PGBOUNCER=true: it drops our settings")
+    if pooling is Pooling.TRANSACTION:
+        return _ok("pooler", detail)
+    return _warn("pooler", detail, "set pool_mode = transaction, or a larger default_pool_size")
 
 
 def _extensions(server: ServerFacts) -> Finding:

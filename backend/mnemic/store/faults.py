@@ -14,8 +14,14 @@ from mnemic.errors import (
     SchemaMismatch,
     StoreUnavailable,
 )
+from mnemic.store.connecting import refuses_settings
 
-__all__ = ["LOST", "is_retryable", "translated"]
+__all__ = ["BEHIND_A_POOLER", "LOST", "is_retryable", "translated"]
+
+BEHIND_A_POOLER = (
+    "MEM_DATABASE_URL leads to a pooler, which drops the settings of a session; set "
+    "MEM_DATABASE__PGBOUNCER=true"
+)
 
 _RETRYABLE = frozenset({"40001", "40P01"})
 # Losing a race for one of these means that the winner's row must be read again, not that the call
@@ -66,6 +72,8 @@ def translated(fault: Exception) -> MnemicError | None:
 
 
 def _server_fault(fault: asyncpg.PostgresError) -> MnemicError:
+    if refuses_settings(fault):
+        return ConfigurationError(BEHIND_A_POOLER)
     state = fault.sqlstate or ""
     known = _BY_STATE.get(state)
     if known is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mnemic.store.connecting import is_pooled
 from mnemic.store.revisions import Revision, revision_of
 from mnemic.store.roles import SERVER_VERSION_MIN, VECTOR_VERSION_MIN
 
@@ -101,6 +102,7 @@ class ServerFacts:
     synchronous_commit: str
     is_replica: bool
     extensions: dict[str, str]
+    is_pooled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +189,7 @@ async def server_facts(connection: Any) -> ServerFacts:
     """The server and the database of the connection."""
     (row,) = await connection.fetch(_SERVER)
     extensions = await connection.fetch(_EXTENSIONS)
-    return ServerFacts(**row, extensions=dict(extensions))
+    return ServerFacts(**row, extensions=dict(extensions), is_pooled=await is_pooled(connection))
 
 
 async def role_facts(connection: Any) -> RoleFacts:

@@ -107,7 +107,10 @@ async def _alone(url: str | SecretStr, *, reads_only: bool) -> AsyncIterator[Non
     if reads_only:
         yield
         return
-    async with connected(url, setting=OWNER_SETTING) as guard, guard.transaction():
+    async with (
+        connected(url, setting=OWNER_SETTING, direct=True) as guard,
+        guard.transaction(),
+    ):
         await guard.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         try:
             async with asyncio.timeout(LOCK_WAIT_SECONDS_MAX):
@@ -136,6 +139,7 @@ async def _prepared(url: str | SecretStr, *, reads_only: bool) -> asyncpg.Connec
     connection = await open_connection(
         url,
         setting=OWNER_SETTING,
+        direct=True,
         application_name="mnemic-upgrade",
         lock_timeout=str(LOCK_TIMEOUT_MS),
         statement_timeout=str(STATEMENT_TIMEOUT_MS),

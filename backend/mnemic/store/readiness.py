@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mnemic.errors import ConfigurationError, SchemaMismatch
+from mnemic.store.faults import BEHIND_A_POOLER
 from mnemic.store.inspection import Shortcoming, role_facts, server_facts, shortcomings
 from mnemic.store.revisions import revision_of
 from mnemic.store.unit import Database
@@ -14,13 +15,15 @@ async def refuse_unfit(database: Database, *, require_durable: bool = True) -> N
     """The role is held by row-level security, the schema is this release's, and commits last.
 
     Raises `ConfigurationError` with the remedy if the role sees through policies, the server or an
-    extension is too old or, unless told otherwise, a commit may be lost; `SchemaMismatch` if the
-    schema is older, newer or missing.
+    extension is too old, an unexpected pooler stands before it or, unless told otherwise, a commit
+    may be lost; `SchemaMismatch` if the schema is older, newer or missing.
     """
     async with database.open_unit(None, read_only=True) as unit:
         server = await server_facts(unit.connection)
         role = await role_facts(unit.connection)
         revision = await revision_of(unit.connection)
+    if server.is_pooled and not database.expects_pooler:
+        raise ConfigurationError(BEHIND_A_POOLER)
     found = [
         one
         for one in shortcomings(server, role, revision)

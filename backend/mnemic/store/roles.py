@@ -66,10 +66,14 @@ async def init(
     `admin_url` leads to any database of the server, as a role that may create the rest. A database
     that had to be made is closed to everybody but its roles; one that was there keeps its rights.
     Raises `ConfigurationError`, with the remedy, if the server is too old, a role is unfit or the
-    administrator lacks a right, and `StoreUnavailable` if the server cannot be reached.
+    administrator lacks a right or comes through a pooler, and `StoreUnavailable` if the server
+    cannot be reached.
     """
     passwords = _passwords(app_password, owner_password)
-    async with connected(admin_url, setting=_ADMIN) as admin, _refusals(database):
+    async with (
+        connected(admin_url, setting=_ADMIN, direct=True) as admin,
+        _refusals(database),
+    ):
         # Held until the connection closes, over CREATE DATABASE, which no transaction may hold.
         await admin.execute("SELECT pg_advisory_lock($1)", _LOCK)
         created = await _create_database(admin, database)

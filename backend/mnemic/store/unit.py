@@ -52,7 +52,7 @@ __all__ = ["Database", "Unit", "prepare_connection", "session_settings"]
 T = TypeVar("T")
 
 _NO_TENANT = UUID(int=0)
-_ROLLBACK_SECONDS_MAX = 5.0
+_ROLLBACK_SECONDS_MAX = 1.0
 _BACKOFF_SECONDS = 0.01
 _BACKOFF_SECONDS_MAX = 0.5
 
@@ -188,9 +188,15 @@ class Database:
     def __init__(self, url: str, settings: DatabaseSettings) -> None:
         self._url = url.replace("postgresql+asyncpg://", "postgresql://", 1)
         self._settings = settings
+        self._session = session_settings(settings)
         self._pools: weakref.WeakKeyDictionary[
             asyncio.AbstractEventLoop, tuple[int, asyncio.Future[asyncpg.Pool]]
         ] = weakref.WeakKeyDictionary()
+
+    @property
+    def expects_pooler(self) -> bool:
+        """Whether nothing is kept in a session: settings go with each transaction."""
+        return self._settings.pgbouncer
 
     async def _pool(self) -> asyncpg.Pool:
         loop = asyncio.get_running_loop()
@@ -209,8 +215,8 @@ class Database:
                 max_size=settings.pool_max,
                 timeout=settings.connect_timeout_seconds,
                 statement_cache_size=0 if settings.pgbouncer else 256,
-                server_settings=None if settings.pgbouncer else session_settings(settings),
-                init=prepare_connection,
+                server_settings=None if settings.pgbouncer else self._session,
+                init=_prepare_behind_pooler if settings.pgbouncer else prepare_connection,
                 reset=_leave_as_is,
             )
         except Exception as fault:
@@ -294,11 +300,10 @@ class Database:
         mode = " READ ONLY" if read_only else ""
         text = f"BEGIN{mode}; SELECT set_config('mnemic.tenant_id', '{tenant}', true)"
         if self._settings.pgbouncer:
-            text += (
-                ", set_config('search_path', 'mnemic, public', true)"
-                ", set_config('plan_cache_mode', 'force_custom_plan', true)"
-                f", set_config('statement_timeout', '{self._settings.statement_timeout_ms}', true)"
-                f", set_config('lock_timeout', '{self._settings.lock_timeout_ms}', true)"
+            text += "".join(
+                f", set_config('{name}', '{value}', true)"
+                for name, value in self._session.items()
+                if name != "application_name"  # the pooler's own, for each of its clients
             )
         await connection.execute(text)
 
@@ -319,6 +324,9 @@ def session_settings(settings: DatabaseSettings) -> dict[str, str]:
         "statement_timeout": str(settings.statement_timeout_ms),
         "lock_timeout": str(settings.lock_timeout_ms),
         "idle_in_transaction_session_timeout": "60000",
+        # A server does not hear a cancelling that overtakes its statement. The connection is
+        # closed then; without this, the server would work on and keep its locks.
+        "client_connection_check_interval": "500",
         "jit": "off",
         "timezone": "UTC",
     }
@@ -375,6 +383,13 @@ async def prepare_connection(connection: Any) -> None:
     await connection.set_type_codec(
         "halfvec", schema=place, encoder=encode_halfvec, decoder=decode_halfvec, format="binary"
     )
+
+
+async def _prepare_behind_pooler(connection: Any) -> None:
+    # The driver switches `jit` off and on again while it asks for types: on one server, then,
+    # which nobody else has meanwhile.
+    async with connection.transaction():
+        await prepare_connection(connection)
 
 
 def _json_text(value: object) -> str:
