@@ -2,7 +2,7 @@
 # They ask for Linux or macOS with Python 3.11 or newer, git and make, and for a package index once.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean lock setup
+.PHONY: help demo test check bench mutate clean lock setup
 .NOTPARALLEL:
 
 # What the caller's shell has for other projects must not reach this one's interpreter.
@@ -16,6 +16,7 @@ help:
 	@echo 'make test    set up, then run the test suite with coverage  (ARGS="-k recall" for a part)'
 	@echo 'make check   lint, format, types, import rules'
 	@echo 'make bench   measure'
+	@echo 'make mutate  break the rules of the model, and count what the tests notice (an hour)'
 	@echo 'make lock    resolve requirements.lock anew from pyproject.toml (needs uv)'
 	@echo 'make clean   remove what make has made in this folder'
 	@echo
@@ -52,14 +53,20 @@ check: setup
 bench: setup
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
+# In an environment of its own, so that nobody else installs what only this needs.
+mutate: setup
+	@$(BIN)/python tools/mutate.py $(ARGS)
+
 # For every platform and Python at once; the image's lock is the part of it that serves.
 lock:
 	@command -v uv >/dev/null || { echo 'make lock needs uv (pip install uv)' >&2; exit 1; }
 	$(RESOLVE) --all-extras --group dev --output-file requirements.lock
 	$(RESOLVE) --all-extras --constraints requirements.lock --output-file docker/requirements.lock
+	$(COMPILE) tools/mutate.in --output-file tools/mutate.lock
 
-RESOLVE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-    --no-annotate --no-emit-index-url --no-emit-find-links pyproject.toml
+COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+    --no-annotate --no-emit-index-url --no-emit-find-links
+RESOLVE = $(COMPILE) pyproject.toml
 
 clean:
 	@tools/setup clean

@@ -67,6 +67,7 @@ _PRODUCTS = (
     ".demo",
     ".hypothesis",
     ".import_linter_cache",
+    ".mutate",
     ".mypy_cache",
     ".pytest_cache",
     ".ruff_cache",

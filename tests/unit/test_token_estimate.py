@@ -1,0 +1,61 @@
+"""The estimate of tokens, by the rule that its docstring states: pieces by script, times 1.3."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemic.model.token_count import EstimatedTokens
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", 0),
+        ("a", 1),
+        ("abcdef", 1),
+        ("abcdefg", 2),
+        ("AbCdEfGhIjKlM", 3),
+        ("one two", 2),
+        ("one  two", 3),
+        ("one\ntwo", 3),
+        ("\t", 1),
+        ("123", 1),
+        ("1234", 2),
+        ("1234567", 3),
+        ("при", 1),
+        ("привет!", 3),
+        ("приветы", 3),
+        ("a1ж", 3),
+        ("東京都", 3),
+        ("한국", 2),
+        ("豈", 1),
+        ("𠀀", 2),
+        ("a, b.", 4),
+        ("_", 1),
+        ("»", 1),
+        ("ÿ", 1),
+        ("\u2013", 1),
+        ("🍕", 2),
+        ("🍕🍕", 4),
+    ],
+)
+def test_a_text_costs_its_pieces(text: str, pieces: int) -> None:
+    assert EstimatedTokens().count(text) == math.ceil(pieces * 1.3)
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_two_texts_cost_no_less_than_either(one: str, other: str) -> None:
+    counter = EstimatedTokens()
+
+    together = counter.count(f"{one}\n{other}")
+
+    assert together >= max(counter.count(one), counter.count(other)) >= 0
+
+
+def test_long_words_of_a_text_are_not_free() -> None:
+    assert EstimatedTokens().count("x" * 6_000) == 1_300
+    assert EstimatedTokens().count("文" * 1_000) == 1_300
