@@ -8,9 +8,7 @@ success and rolls back on anything else; faults of the driver leave it as ours. 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
@@ -35,6 +33,7 @@ from mnemic.store.guards import GuardStore
 from mnemic.store.jobs import JobStore
 from mnemic.store.lifting import LiftingStore
 from mnemic.store.lineage import LineageStore
+from mnemic.store.per_loop import PerLoop
 from mnemic.store.procedures import ProcedureStore
 from mnemic.store.retrieval import RetrievalStore
 from mnemic.store.scopes import ScopeStore
@@ -189,9 +188,7 @@ class Database:
         self._url = url.replace("postgresql+asyncpg://", "postgresql://", 1)
         self._settings = settings
         self._session = session_settings(settings)
-        self._pools: weakref.WeakKeyDictionary[
-            asyncio.AbstractEventLoop, tuple[int, asyncio.Future[asyncpg.Pool]]
-        ] = weakref.WeakKeyDictionary()
+        self._pools: PerLoop[asyncio.Future[asyncpg.Pool]] = PerLoop(_terminate)
 
     @property
     def expects_pooler(self) -> bool:
@@ -199,12 +196,11 @@ class Database:
         return self._settings.pgbouncer
 
     async def _pool(self) -> asyncpg.Pool:
-        loop = asyncio.get_running_loop()
-        held = self._pools.get(loop)
-        if held is None or held[0] != os.getpid() or _failed(held[1]):
+        opening = self._pools.get()
+        if opening is None or _failed(opening):
             opening = asyncio.ensure_future(self._open())
-            self._pools[loop] = held = (os.getpid(), opening)
-        return await asyncio.shield(held[1])
+            self._pools.put(opening)
+        return await asyncio.shield(opening)
 
     async def _open(self) -> asyncpg.Pool:
         settings = self._settings
@@ -309,9 +305,9 @@ class Database:
 
     async def close(self) -> None:
         """Every pool of the running loop is closed; those of other loops end with them."""
-        held = self._pools.pop(asyncio.get_running_loop(), None)
-        if held is not None and held[0] == os.getpid() and not _failed(held[1]):
-            pool = await held[1]
+        opening = await self._pools.take()
+        if opening is not None and not _failed(opening):
+            pool = await opening
             await pool.close()
 
 
@@ -334,6 +330,14 @@ def session_settings(settings: DatabaseSettings) -> dict[str, str]:
 
 def _failed(opening: asyncio.Future[asyncpg.Pool]) -> bool:
     return opening.done() and (opening.cancelled() or opening.exception() is not None)
+
+
+async def _terminate(opening: asyncio.Future[asyncpg.Pool]) -> None:
+    """Nothing of the pool is open when its loop ends; nobody is left who could wait for it."""
+    opening.cancel()
+    if opening.done() and not _failed(opening):
+        opening.result().terminate()
+        await asyncio.sleep(0)  # the transports close in the loop's next round
 
 
 async def _commit(connection: Any) -> None:

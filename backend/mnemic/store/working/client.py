@@ -10,9 +10,7 @@ finds nobody there.
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
-import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from redis.maint_notifications import MaintNotificationsConfig
 
 from mnemic.errors import ConfigurationError, StoreUnavailable
 from mnemic.settings import WorkingSettings
+from mnemic.store.per_loop import PerLoop
 from mnemic.store.working.faults import Away, translated
 from mnemic.store.working.keys import instance_key
 from mnemic.store.working.patience import within
@@ -94,26 +93,18 @@ class ValkeyClient:
         self._url = url
         self._settings = settings
         self._fields_expire = fields_expire
-        self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[int, _Pool]] = (
-            weakref.WeakKeyDictionary()
-        )
-        # A child must not close what it inherited: the parent still speaks over it.
-        self._inherited: list[_Pool] = []
+        self._pools: PerLoop[_Pool] = PerLoop(_Pool.discard_idle)
         self.is_away: Callable[[], bool] = lambda: False
         self._era = 0
 
     def _pool(self) -> _Pool:
-        loop = asyncio.get_running_loop()
-        held = self._pools.get(loop)
-        if held is not None and held[0] == os.getpid():
-            return held[1]
-        if held is not None:
-            self._inherited.append(held[1])
-        try:
-            pool = _Pool(self._url, self._settings)
-        except ValueError as fault:
-            raise ConfigurationError(f"MEM_REDIS_URL cannot be used: {fault}") from None
-        self._pools[loop] = (os.getpid(), pool)
+        pool = self._pools.get()
+        if pool is None:
+            try:
+                pool = _Pool(self._url, self._settings)
+            except ValueError as fault:
+                raise ConfigurationError(f"MEM_REDIS_URL cannot be used: {fault}") from None
+            self._pools.put(pool)
         return pool
 
     async def features(self) -> Features:
@@ -245,9 +236,9 @@ class ValkeyClient:
 
     async def close(self) -> None:
         """Every connection of the running loop is closed; those of other loops end with them."""
-        held = self._pools.pop(asyncio.get_running_loop(), None)
-        if held is not None and held[0] == os.getpid():
-            await held[1].discard_idle()
+        pool = await self._pools.take()
+        if pool is not None:
+            await pool.discard_idle()
 
 
 async def _exchanged(connection: AbstractConnection, command: tuple[Any, ...]) -> Any:
