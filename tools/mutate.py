@@ -45,6 +45,7 @@ def main(patterns: list[str]) -> int:
     """The exit status."""
     _make_environment()
     _lay_out()
+    _forget_survivors()
     environment = {**os.environ, "PYTHONPATH": str(PLACE / "mutants" / "src")}
     jobs = str(os.cpu_count() or 1)
     command = [str(VENV / "bin" / "mutmut"), "run", "--max-children", jobs, *patterns]
@@ -97,6 +98,17 @@ def _lay_out() -> None:
         "timeout_multiplier = 10.0\n",
         "utf-8",
     )
+
+
+def _forget_survivors() -> None:
+    """What an earlier run left alive is tried again: there may be new tests."""
+    for path in (PLACE / "mutants" / "src").rglob("*.meta"):
+        kept = json.loads(path.read_text("utf-8"))
+        codes = kept["exit_code_by_key"]
+        kept["exit_code_by_key"] = {
+            name: code if code in _KILLED else None for name, code in codes.items()
+        }
+        path.write_text(json.dumps(kept), "utf-8")
 
 
 def _outcomes() -> dict[str, dict[str, int | None]]:

@@ -26,6 +26,7 @@ KEPT = Receipt(
     also=(OTHER,),
     refused=True,
     key="answer",
+    notes=("cut",),
 )
 
 
@@ -40,6 +41,7 @@ def test_a_receipt_tells_each_field_in_json() -> None:
         "also": [str(OTHER)],
         "refused": True,
         "key": "answer",
+        "notes": ["cut"],
     }
 
 
@@ -55,11 +57,13 @@ def test_a_receipt_reads_back_equal() -> None:
     assert [Receipt.from_json(one.to_json()) for one in (KEPT, plain)] == [KEPT, plain]
 
 
-def test_a_receipt_of_before_there_were_keys_can_be_read() -> None:
+def test_a_receipt_of_before_there_were_keys_and_notes_can_be_read() -> None:
     older = KEPT.to_json()
-    del older["key"]
+    del older["key"], older["notes"]
 
-    assert Receipt.from_json(older).key is None
+    read = Receipt.from_json(older)
+
+    assert (read.key, read.notes) == (None, ())
 
 
 def test_an_id_is_of_version_seven_and_begins_with_its_millisecond() -> None:
@@ -77,7 +81,7 @@ def test_every_random_bit_is_kept_and_none_spoils_the_version(noise: int) -> Non
 
     assert ((made.int >> 64) & 0xFFF) << 62 | made.int & ((1 << 62) - 1) == noise
     assert (made.version, made.variant) == (7, RFC_4122)
-    assert uuid7(AT, noise | 1 << 74) == made
+    assert uuid7(AT, noise | 0b1111 << 74) == made
 
 
 @given(st.integers(min_value=1, max_value=10**9))

@@ -77,14 +77,14 @@ def test_names_cannot_be_moved_across_a_border() -> None:
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        ("", "must not be empty; leave the level out instead"),
-        (" \u200b\t", "must not be empty; leave the level out instead"),
+        ("", "must not be empty or blank; leave the level out instead"),
+        (" \u200b\t", "must not be empty or blank; leave the level out instead"),
         ("a\x00b", "must not hold a NUL character; remove it"),
-        ("half \ud800", "must not hold a lone surrogate; remove it"),
-        ("x" * 10_241, "is 10241 bytes long; the most is 10240"),
-        ("é" * 5_121, "is 10242 bytes long; the most is 10240"),
-        (7, "must be text"),
-        (None, "must be text"),
+        ("half \ud800", "holds a lone surrogate at character 5; remove it"),
+        ("x" * 10_241, "is 10241 bytes long; the most is 10240. Use a digest of it"),
+        ("é" * 5_121, "is 10242 bytes long; the most is 10240. Use a digest of it"),
+        (7, "must be text, not int"),
+        (None, "must be text, not NoneType"),
     ],
 )
 def test_a_name_that_cannot_be_held_is_refused_by_its_level(name: Any, word: str) -> None:

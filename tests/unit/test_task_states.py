@@ -50,19 +50,23 @@ def test_a_step_is_a_name_a_number_or_nothing(step: Any) -> None:
 @pytest.mark.parametrize(
     ("field", "values", "word"),
     [
-        ("current_step", {"current_step": 2**63}, "the integer is beyond 64 bits"),
-        ("current_step", {"current_step": -(2**63)}, "the integer is beyond 64 bits"),
+        ("current_step", {"current_step": 2**63}, "the integer is beyond 64 bits; pass it as text"),
+        (
+            "current_step",
+            {"current_step": -(2**63)},
+            "the integer is beyond 64 bits; pass it as text",
+        ),
         ("current_step", {"current_step": True}, "must be text, not bool"),
         ("current_step", {"current_step": 1.5}, "must be text, not float"),
-        ("current_step", {"current_step": ""}, "must not be blank"),
+        ("current_step", {"current_step": ""}, "must not be blank; give it visible text"),
         (
             "current_step",
             {"current_step": "x" * 2_001},
             "is 2001 characters long; the most is 2000. Split it",
         ),
-        ("status", {"status": " "}, "must not be blank"),
+        ("status", {"status": " "}, "must not be blank; give it visible text"),
         ("status", {"status": "x" * 201}, "is 201 characters long; the most is 200. Split it"),
-        ("description", {"description": " "}, "must not be blank"),
+        ("description", {"description": " "}, "must not be blank; give it visible text"),
         (
             "description",
             {"description": "x" * 20_001},
@@ -71,10 +75,10 @@ def test_a_step_is_a_name_a_number_or_nothing(step: Any) -> None:
         ("progress", {"progress": 1.01}, "must be a number from 0 to 1, not 1.01"),
         ("progress", {"progress": -0.5}, "must be a number from 0 to 1, not -0.5"),
         ("progress", {"progress": math.nan}, "must be a number from 0 to 1, not nan"),
-        ("progress", {"progress": True}, "must be a number from 0 to 1"),
-        ("progress", {"progress": "1"}, "must be a number from 0 to 1"),
+        ("progress", {"progress": True}, "must be a number from 0 to 1, not bool"),
+        ("progress", {"progress": "1"}, "must be a number from 0 to 1, not str"),
         ("metadata", {"metadata": []}, "must be an object with text keys"),
-        ("metadata", {"metadata": {1: 2}}, "the key 1 is not text"),
+        ("metadata", {"metadata": {1: 2}}, "the key 1 is not text; pass text keys"),
         (
             "metadata.x",
             {"metadata": {"x": math.inf}},

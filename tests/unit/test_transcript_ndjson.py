@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mnemic.model.episode import Outcome
+from mnemic.model.fact import FactCreate
 from mnemic.model.transcript import (
     BadLine,
     Bounds,
@@ -350,3 +351,86 @@ def test_the_same_instant_in_another_zone_is_the_same_turn() -> None:
     east = a_turn(at="2026-03-02T10:00:00+01:00")
 
     assert ids(entries(east)) == ids(entries(a_turn()))
+
+
+def test_a_fact_line_gives_each_of_its_parts_to_the_fact() -> None:
+    line = {
+        "type": "fact",
+        "id": "f-1",
+        "subject": " the  team ",
+        "predicate": "deploys_on",
+        "object": "Mondays",
+        "content": "The team deploys on Mondays.",
+        "confidence": 0.25,
+        "category": "habit",
+        "valid_from": NINE,
+        "valid_to": "2026-04-02T09:00:00Z",
+        "metadata": {"by": "ann"},
+        "tags": ["rota"],
+        "session": "deploys",
+        "project": "checkout",
+    }
+
+    (stated,) = entries(line)
+
+    assert isinstance(stated, StatedFact)
+    assert stated == StatedFact(
+        fact=FactCreate(
+            subject="the team",
+            predicate="deploys_on",
+            object="Mondays",
+            content="The team deploys on Mondays.",
+            confidence=0.25,
+            category="habit",
+            valid_from=datetime(2026, 3, 2, 9, tzinfo=UTC),
+            valid_to=datetime(2026, 4, 2, 9, tzinfo=UTC),
+            metadata={"by": "ann"},
+            tags=("rota",),
+            source="transcript",
+        ),
+        external_id="f-1",
+        session="deploys",
+        project="checkout",
+        line=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "word"),
+    [
+        ("subject", " ", "subject: must not be blank; give it visible text"),
+        ("subject", 7, "subject: must be text, not int"),
+        ("predicate", " ", "predicate: must not be blank; give it visible text"),
+        ("object", " ", "object: must not be blank; give it visible text"),
+        ("content", " ", "content: must not be blank; give it visible text"),
+        ("category", " ", "category: must not be blank; give it visible text"),
+        ("session", " ", "session: must not be blank; give it visible text"),
+        ("project", " ", "project: must not be blank; give it visible text"),
+        ("confidence", 1.5, "confidence: must be a number from 0 to 1, not 1.5"),
+    ],
+)
+def test_a_part_of_a_fact_that_cannot_be_held_is_named(key: str, value: object, word: str) -> None:
+    line = {"type": "fact", "subject": "a", "predicate": "b", "object": "c", key: value}
+
+    (bad,) = entries(line)
+
+    assert isinstance(bad, BadLine)
+    assert bad.reason == word
+
+
+def test_a_fact_without_an_id_is_named_by_all_that_tells_it_from_others() -> None:
+    base = {"type": "fact", "subject": "a", "predicate": "b", "object": "c"}
+    changes: list[dict[str, object]] = [
+        {},
+        {"subject": "x"},
+        {"predicate": "x"},
+        {"object": "x"},
+        {"valid_from": NINE},
+        {"valid_to": NINE},
+        {"confidence": 0.9, "category": "habit"},
+    ]
+
+    names = [one.external_id for one in entries(*(base | change for change in changes))]  # type: ignore[union-attr] - facts, all
+
+    assert len(set(names)) == 6
+    assert names[0] == names[-1]
