@@ -119,6 +119,7 @@ VERBS: dict[str, Verb] = {
     "maintenance.end_idle_sessions": Verb(lambda m, *_: m.maintenance.end_idle_sessions()),
     "maintenance.embed_missing": Verb(lambda m, *_: m.maintenance.embed_missing()),
     "maintenance.count_terms": Verb(lambda m, *_: m.maintenance.count_terms()),
+    "maintenance.expire": Verb(lambda m, *_: m.maintenance.expire()),
     "transcripts.ingest": Verb(
         lambda m, s, _: m.transcripts.ingest(_told(), scope=s), one_unit=False
     ),
