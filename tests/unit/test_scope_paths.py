@@ -119,3 +119,48 @@ def test_levels_that_do_not_go_from_wide_to_narrow_are_refused(build: Any, field
     assert str(caught.value) == (
         f"{field}: levels go from wide to narrow: project, agent_type, agent, session"
     )
+
+
+def test_a_scope_can_be_made_of_what_json_has() -> None:
+    path: Any = [["project", "checkout"], ("session", "s-9")]
+
+    made = Scope(Tenant("organisation", "acme"), path)  # type: ignore[arg-type] - as JSON has it
+
+    assert made == Scope.organisation("acme").project("checkout").session("s-9")
+    assert made.tenant.kind is TenantKind.ORGANISATION
+    assert made.path[0] == (MemoryScope.PROJECT, "checkout")
+    assert hash(made) == hash(Scope.organisation("acme").project("checkout").session("s-9"))
+
+
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [
+        (7, "the path must be pairs of a level and a name"),
+        ("project", "the path must be pairs of a level and a name"),
+        ((("project",),), "the path must be pairs of a level and a name"),
+        ((("project", "p", "q"),), "the path must be pairs of a level and a name"),
+        (
+            (("tribe", "t"),),
+            "the level must be one of global, project, agent_type, agent_instance, session, "
+            "not 'tribe'",
+        ),
+    ],
+)
+def test_a_path_that_is_none_is_refused(path: Any, word: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Scope(Tenant(TenantKind.PERSON, "u"), path)
+
+    assert (caught.value.field, str(caught.value)) == ("scope", f"scope: {word}")
+
+
+def test_a_tenant_of_another_kind_and_a_scope_without_one_are_refused() -> None:
+    with pytest.raises(InvalidInput) as of_a_kind:
+        Tenant("team", "x")  # type: ignore[arg-type] - that is what is refused
+    with pytest.raises(InvalidInput) as of_a_tenant:
+        Scope("u-17")  # type: ignore[arg-type] - that is what is refused
+
+    assert str(of_a_kind.value) == "tenant: the kind must be person or organisation, not 'team'"
+    assert of_a_kind.value.field == "tenant"
+    assert str(of_a_tenant.value) == (
+        "tenant: must be a Tenant; use Scope.user('…') or Scope.organisation('…')"
+    )
