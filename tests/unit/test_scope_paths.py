@@ -135,14 +135,13 @@ def test_a_scope_can_be_made_of_what_json_has() -> None:
 @pytest.mark.parametrize(
     ("path", "word"),
     [
-        (7, "the path must be pairs of a level and a name"),
-        ("project", "the path must be pairs of a level and a name"),
-        ((("project",),), "the path must be pairs of a level and a name"),
-        ((("project", "p", "q"),), "the path must be pairs of a level and a name"),
+        (7, "path must be pairs of a level and a name"),
+        ("project", "path must be pairs of a level and a name"),
+        ((("project",),), "path must be pairs of a level and a name"),
+        ((("project", "p", "q"),), "path must be pairs of a level and a name"),
         (
             (("tribe", "t"),),
-            "the level must be one of global, project, agent_type, agent_instance, session, "
-            "not 'tribe'",
+            "level must be one of global, project, agent_type, agent_instance, session, not 'tribe'",
         ),
     ],
 )
@@ -150,7 +149,7 @@ def test_a_path_that_is_none_is_refused(path: Any, word: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Scope(Tenant(TenantKind.PERSON, "u"), path)
 
-    assert (caught.value.field, str(caught.value)) == ("scope", f"scope: {word}")
+    assert (caught.value.field, str(caught.value)) == ("scope", f"scope: the {word}")
 
 
 def test_a_tenant_of_another_kind_and_a_scope_without_one_are_refused() -> None:
