@@ -6,6 +6,7 @@ import signal
 import statistics
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -92,6 +93,55 @@ def soak(
         raise typer.Exit(FAILED)
 
 
+@bench.command("retrieval")
+def retrieval(
+    *,
+    data: Annotated[
+        Path, typer.Option("--data", help="A folder of LoCoMo's JSON files, or one of them.")
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Ask questions whose answers are known, and count how often they are found.
+
+    Each conversation is loaded into a project of its own, through the public calls, on servers of
+    its own, which are gone afterwards. Vectors alone, BM25 alone and their fusion stand beside.
+    """
+    from mnemic.edge.cli.bench_retrieval import show
+
+    document = _run(_retrieved(data))
+    if as_json:
+        write_json(document)
+    else:
+        show(document)
+
+
+async def _retrieved(data: Path) -> dict[str, Any]:
+    from mnemic.edge.cli.bench_questions import read_conversations
+    from mnemic.edge.cli.bench_retrieval import Asked, ask, document_of, load, memory_to_measure
+    from mnemic.model.transcript import Bounds
+    from mnemic.settings_reading import read_settings
+
+    limits = read_settings(warns=False).limits  # opening memory tells
+    bounds = Bounds(
+        text_chars_max=limits.text_chars_max,
+        metadata_bytes_max=limits.metadata_bytes_max,
+        tags_max=limits.tags_max,
+    )
+    conversations = list(read_conversations(data, bounds=bounds))
+    asked: list[Asked] = []
+    _end_on_sigterm()
+    async with memory_to_measure() as (memory, embedder):
+        with counting("Loading", len(conversations)) as advance:
+            for one in conversations:
+                await load(memory, one)
+                advance(1)
+        with counting("Asking", sum(len(one.questions) for one in conversations)) as advance:
+            for one in conversations:
+                asked += await ask(memory, embedder, one, progress=advance)
+    skipped = sum(one.skipped for one in conversations)
+    return document_of(asked, skipped=skipped, conversations=len(conversations))
+
+
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """What the work gives; whoever ends it with SIGTERM finds no server left behind either."""
     import asyncio
@@ -102,14 +152,18 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         raise KeyboardInterrupt from None
 
 
-@asynccontextmanager
-async def _started() -> AsyncIterator[Ground]:
+def _end_on_sigterm() -> None:
     import asyncio
-
-    from mnemic.edge.cli.bench_ground import ground
 
     if (task := asyncio.current_task()) is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+
+
+@asynccontextmanager
+async def _started() -> AsyncIterator[Ground]:
+    from mnemic.edge.cli.bench_ground import ground
+
+    _end_on_sigterm()
     async with AsyncExitStack() as servers:
         with waiting("Starting PostgreSQL and Valkey"):
             made = await servers.enter_async_context(ground())

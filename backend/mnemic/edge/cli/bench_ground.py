@@ -6,8 +6,8 @@ import asyncio
 import random
 import tempfile
 from array import array
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mnemic.embedded import EmbeddedServers
     from mnemic.service.tools import Tools
 
-__all__ = ["QUESTIONS", "DigestEmbedder", "Ground", "fill_scope", "ground"]
+__all__ = ["QUESTIONS", "DigestEmbedder", "Ground", "fill_scope", "ground", "throwaway"]
 
 DATABASE = "mnemic_bench"
 SEED = 20_260_302
@@ -82,25 +82,27 @@ async def ground() -> AsyncIterator[Ground]:
     from mnemic.embedded import start
     from mnemic.settings import EmbeddedSettings
 
-    with tempfile.TemporaryDirectory(prefix="mnemic-bench-") as folder:
-        servers = await asyncio.to_thread(start, EmbeddedSettings(data_dir=_data_folder(folder)))
+    with throwaway() as folder:
+        servers = await asyncio.to_thread(start, EmbeddedSettings(data_dir=folder))
         try:
             async with _opened(servers) as made:
                 yield made
         finally:
-            await asyncio.to_thread(_remove, servers)
+            await asyncio.to_thread(servers.close)
 
 
-def _data_folder(parent: str) -> Path:
-    Path(parent).chmod(0o755)  # root's servers run as another user
-    return Path(parent) / "data"
-
-
-def _remove(servers: EmbeddedServers) -> None:
+@contextmanager
+def throwaway() -> Iterator[Path]:
+    """A data folder for embedded servers, which have stopped when it goes, with all they kept."""
     from mnemic.embedded.layout import remove_home
 
-    servers.close()
-    remove_home(servers.data_dir)  # below a folder that nobody else knows: no other user is left
+    with tempfile.TemporaryDirectory(prefix="mnemic-bench-") as parent:
+        Path(parent).chmod(0o755)  # root's servers run as another user
+        folder = Path(parent) / "data"
+        try:
+            yield folder
+        finally:
+            remove_home(folder)  # below a folder that nobody else knows: no other user is left
 
 
 @asynccontextmanager
