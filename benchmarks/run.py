@@ -31,7 +31,8 @@ from mnemic.edge.cli.bench_ground import DigestEmbedder
 from mnemic.embedded import EmbeddedServers, start
 from mnemic.settings import DatabaseSettings, EmbeddedSettings
 from mnemic.store.roles import APP_ROLE, OWNER_ROLE, init
-from mnemic.store.unit import Unit, prepare_connection, session_settings
+from mnemic.store.session_setup import prepare_connection, session_settings
+from mnemic.store.unit import Unit
 from mnemic.store.upgrade import upgrade
 from mnemic.wiring import Wiring
 

@@ -38,6 +38,7 @@ INNER = {
     "service.procedures.PATTERNS_MAX",
     "service.procedures.CANDIDATES_MAX",
     "service.record_procedure.PATTERN_MEMORY_MAX",
+    "service.record_procedure.PATTERNS_CACHED_MAX",
 }
 SET = re.compile(r"limits\.\w+|recall\.limit_max|working\.(?:keys?|value|bytes|scratchpad)_\w+")
 _ROW = re.compile(

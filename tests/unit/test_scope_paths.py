@@ -141,7 +141,10 @@ def test_a_scope_can_be_made_of_what_json_has() -> None:
         ((("project", "p", "q"),), "path must be pairs of a level and a name"),
         (
             (("tribe", "t"),),
-            "level must be one of global, project, agent_type, agent_instance, session, not 'tribe'",
+            (
+                "level must be one of global, project, agent_type, agent_instance, session, not "
+                "'tribe'"
+            ),
         ),
     ],
 )

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import asyncpg
-import orjson
 
 from mnemic.errors import ConfigurationError, OutcomeUnknown, StoreUnavailable
 from mnemic.model.scope import TenantId
@@ -37,16 +36,19 @@ from mnemic.store.per_loop import PerLoop
 from mnemic.store.procedures import ProcedureStore
 from mnemic.store.retrieval import RetrievalStore
 from mnemic.store.scopes import ScopeStore
+from mnemic.store.session_setup import (
+    prepare_behind_pooler,
+    prepare_connection,
+    session_settings,
+)
 from mnemic.store.sessions import SessionStore
 from mnemic.store.statement import Statement
 from mnemic.store.statistics import StatisticsStore
 from mnemic.store.tombstones import TombstoneStore
 from mnemic.store.turns import TurnStore
 from mnemic.store.vectors import VectorStore
-from mnemic.store.vectors_codec import decode_halfvec, encode_halfvec
-from mnemic.store.working.jsonb import jsonb_of_body
 
-__all__ = ["Database", "Unit", "prepare_connection", "session_settings"]
+__all__ = ["Database", "Unit"]
 
 T = TypeVar("T")
 
@@ -212,7 +214,7 @@ class Database:
                 timeout=settings.connect_timeout_seconds,
                 statement_cache_size=0 if settings.pgbouncer else 256,
                 server_settings=None if settings.pgbouncer else self._session,
-                init=_prepare_behind_pooler if settings.pgbouncer else prepare_connection,
+                init=prepare_behind_pooler if settings.pgbouncer else prepare_connection,
                 reset=_leave_as_is,
             )
         except Exception as fault:
@@ -311,23 +313,6 @@ class Database:
             await pool.close()
 
 
-def session_settings(settings: DatabaseSettings) -> dict[str, str]:
-    """What holds for each session from its start, unless a pooler hands sessions on."""
-    return {
-        "application_name": "mnemic",
-        "search_path": "mnemic, public",
-        "plan_cache_mode": "force_custom_plan",
-        "statement_timeout": str(settings.statement_timeout_ms),
-        "lock_timeout": str(settings.lock_timeout_ms),
-        "idle_in_transaction_session_timeout": "60000",
-        # A server does not hear a cancelling that overtakes its statement. The connection is
-        # closed then; without this, the server would work on and keep its locks.
-        "client_connection_check_interval": "500",
-        "jit": "off",
-        "timezone": "UTC",
-    }
-
-
 def _failed(opening: asyncio.Future[asyncpg.Pool]) -> bool:
     return opening.done() and (opening.cancelled() or opening.exception() is not None)
 
@@ -368,36 +353,6 @@ def _ended(ending: asyncio.Future[Any]) -> None:
     """Its fault was heard, even if whoever waited for it was cancelled meanwhile."""
     if not ending.cancelled():
         ending.exception()
-
-
-async def prepare_connection(connection: Any) -> None:
-    """JSON and vectors travel in the forms that the stores expect.
-
-    Raises `ConfigurationError` if the extension `vector` is missing.
-    """
-    place = await connection.fetchval(
-        "SELECT n.nspname FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n "
-        "ON n.oid = t.typnamespace WHERE t.typname = 'halfvec'"
-    )
-    if place is None:
-        raise ConfigurationError("The extension `vector` is missing; run `mnemic db init`.")
-    await connection.set_type_codec(
-        "jsonb", schema="pg_catalog", encoder=_json_text, decoder=orjson.loads
-    )
-    await connection.set_type_codec(
-        "halfvec", schema=place, encoder=encode_halfvec, decoder=decode_halfvec, format="binary"
-    )
-
-
-async def _prepare_behind_pooler(connection: Any) -> None:
-    # The driver switches `jit` off and on again while it asks for types: on one server, then,
-    # which nobody else has meanwhile.
-    async with connection.transaction():
-        await prepare_connection(connection)
-
-
-def _json_text(value: object) -> str:
-    return jsonb_of_body(orjson.dumps(value))
 
 
 async def _leave_as_is(connection: Any) -> None:

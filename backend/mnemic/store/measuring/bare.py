@@ -18,8 +18,9 @@ from redis.asyncio import Redis
 
 from mnemic.model.scope import Scope, TenantId
 from mnemic.settings import DatabaseSettings, WorkingSettings
+from mnemic.store.session_setup import prepare_connection, session_settings
 from mnemic.store.statement import Statement
-from mnemic.store.unit import Database, Unit, prepare_connection, session_settings
+from mnemic.store.unit import Database, Unit
 from mnemic.store.working import scripts
 from mnemic.store.working.keys import GATE, key_field, scope_keys
 from mnemic.store.working.place import Limits
