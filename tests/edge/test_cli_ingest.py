@@ -96,7 +96,7 @@ def test_a_file_of_which_nothing_can_be_read_is_invalid_input(mnemic: Any, ndjso
     assert ended.code == 2
     assert f"{bad}:1: " in ended.err
     assert f"{bad}: nothing could be read" in ended.err
-    assert ended.out.startswith(f"{good}: 1 session · 1 turns added")
+    assert ended.out.startswith(f"{good}: 1 session · 1 turn added")
 
 
 def test_sessions_kept_open_are_ended_by_a_later_run(mnemic: Any, ndjson: Write) -> None:
@@ -118,8 +118,8 @@ def test_new_turns_of_an_ended_session_are_told_with_the_remedy(mnemic: Any, ndj
 
     assert (ended.code, strict.code) == (0, 1)
     assert ended.err == (
-        f"{path}: session s has ended, so 2 new turns were left out; "
-        "put them into a session of another name\n"
+        f"{path}: session s has ended, so 2 new turns stayed out; "
+        "put what is new into a session of another name\n"
     )
     assert "0 turns added, 1 already there" in ended.out
 
@@ -198,7 +198,7 @@ def test_facts_are_stored_beside_the_sessions(mnemic: Any, ndjson: Write) -> Non
     second = mnemic("ingest", path)
     found = mnemic("recall", "--project", "ledger", "When are deploys frozen?")
 
-    assert "1 facts added, 0 already there" in first.out
+    assert "1 fact added, 0 already there" in first.out
     assert "0 facts added, 1 already there" in second.out
     assert "deploys frozen on Friday" in found.out
 
@@ -209,7 +209,7 @@ def test_the_settings_bound_what_is_kept(mnemic: Any, ndjson: Write) -> None:
     ended = mnemic("ingest", str(path), MEM_LIMITS__TEXT_CHARS_MAX="100")
 
     assert ended.err.startswith(f"{path}:1: text: is 101 characters long; the most is 100")
-    assert "1 turns added" in ended.out
+    assert "1 turn added" in ended.out
 
 
 def test_an_organisation_and_an_agent_are_scopes_too(mnemic: Any, ndjson: Write) -> None:
@@ -241,7 +241,7 @@ def test_a_database_that_is_too_busy_is_told_with_how_to_go_on(
 
     assert busy.code == 5
     assert "What was begun is kept; the same command, run again, completes it." in busy.err
-    assert "1 turns added" in done.out
+    assert "1 turn added" in done.out
 
 
 def test_a_run_that_is_killed_is_completed_by_the_next(installed: Any, ndjson: Write) -> None:

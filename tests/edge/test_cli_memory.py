@@ -207,3 +207,34 @@ def test_a_memory_cannot_steer_the_terminal(mnemic: Any) -> None:
     assert "\x1b" not in shown.out
     assert "\\x1b[31mfrozen" in shown.out
     assert "\\u202e" in shown.out
+
+
+def test_a_user_without_a_name_is_told_where_it_came_from(mnemic: Any) -> None:
+    ended = mnemic("recall", "anything", MEM_USER="")
+
+    assert ended.code == 2
+    assert ended.err.startswith("Error: user: must not be empty")
+    assert "unset MEM_USER" in ended.err
+
+
+def test_an_id_of_a_narrower_scope_is_unknown_with_a_hint(mnemic: Any) -> None:
+    kept = mnemic("remember", "Deploys are frozen", "--project", "p", "--json").document["id"]
+
+    ended = mnemic("forget", kept, "--yes")
+
+    assert ended.code == 3
+    assert ended.err == (
+        f"Error: No memory {kept} in this scope; for a narrower one add --project, say.\n"
+    )
+
+
+def test_a_server_that_is_away_is_told_with_what_to_do(mnemic: Any) -> None:
+    away = "postgresql://mnemic_app:s3cret@127.0.0.1:1/mnemic"
+
+    ended = mnemic("recall", "anything", MEM_DATABASE_URL=away)
+    owner = mnemic("db", "current", MEM_DATABASE_OWNER_URL=away)
+
+    assert (ended.code, owner.code) == (5, 5)
+    assert "Try again; `mnemic doctor` tells which server is away." in ended.err
+    assert "127.0.0.1" in owner.err
+    assert "s3cret" not in ended.err + owner.err

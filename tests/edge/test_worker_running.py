@@ -250,7 +250,7 @@ async def test_on_schedule_idle_sessions_become_episodes_and_all_get_vectors(
         await eventually(lambda: any(one["done"] for one in worker.runs("embed_missing")))
         await eventually(lambda: any(one["done"] for one in worker.runs("count_terms")))
         episodes = await episodes_by_session(admin)
-        codes = [await beat.end(), await worker.end()]
+        codes = [await beat.end(signal.SIGINT), await worker.end(signal.SIGINT)]
         left = await connections(admin)
 
     assert episodes == {idle.id: 1}
@@ -289,7 +289,7 @@ async def test_doubled_messages_and_two_workers_change_nothing(
         assert await episodes_by_session(admin) == {scope.id: 1 for scope in idle}
     assert threads.runs("end_idle_sessions")
     assert solo.runs("end_idle_sessions")
-    assert [await threads.end(), await solo.end()] == [0, 0]
+    assert [await threads.end(), await solo.end(signal.SIGINT)] == [0, 0]
 
 
 async def test_what_a_killed_worker_had_begun_another_one_finishes(

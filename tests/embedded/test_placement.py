@@ -182,7 +182,11 @@ def test_programs_out_of_reach_are_copied_once_and_whole(
     assert f"runs {copies[0].postgres_bin}/postgres" in ran.stdout
 
 
-@pytest.mark.parametrize("name", ["long" * 25, """odd, "quoted" it's\tnamed"""])
+@pytest.mark.parametrize(
+    "name",
+    ["long" * 25, """odd, "quoted" it's\tnamed""", "jörg 記憶", os.fsdecode(b"no \xff text")],
+    ids=["long", "odd", "beyond ASCII", "no text"],
+)
 def test_a_long_or_odd_path_gets_sockets_in_a_short_one(
     folder: Path, place: Path, name: str, psql: Psql, state_of: StateOf
 ) -> None:

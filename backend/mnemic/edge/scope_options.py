@@ -59,6 +59,10 @@ def scope_of(
             from mnemic.settings import environment  # noqa: PLC0415 - `mnemic --help` must not load it
 
             user = environment().get("MEM_USER", DEFAULT_USER)
+        if not user.strip():
+            raise InvalidInput(
+                "must not be empty; name somebody with --user, or unset MEM_USER", field="user"
+            )
         scope = Scope.user(user)
     if project is not None:
         scope = scope.project(project)

@@ -201,7 +201,7 @@ class Guard:
         """Remove pid and socket files of the dead; a pid in them may belong to a stranger now."""
         if server.pid_file is not None:
             with contextlib.suppress(OSError, ValueError, IndexError):
-                pid = int(Path(server.pid_file).read_text(encoding="ascii").split()[0])
+                pid = int(Path(server.pid_file).read_bytes().split()[0])
                 if Path(f"/proc/{pid}/cwd").resolve() == Path(server.pid_file).parent.resolve():
                     raise Refused(f"process {pid} serves this data already; stop it", server.name)
             Path(server.pid_file).unlink(missing_ok=True)

@@ -22,7 +22,8 @@ def postgres_answers(socket_path: str, pid_file: Path) -> bool:
     it a process and a line in its log.
     """
     try:
-        if pid_file.read_text(encoding="ascii").splitlines()[-1].strip() != "ready":
+        # As bytes: the data folder, whose path stands in it, may be of any encoding.
+        if pid_file.read_bytes().splitlines()[-1].strip() != b"ready":
             return False
         with _connected(socket_path) as connection, connection.makefile("rb") as replies:
             connection.sendall(struct.pack("!i", 4 + len(_STARTUP_BODY)) + _STARTUP_BODY)

@@ -225,9 +225,13 @@ def _shortfall(
         if not statistics.corpus.documents:
             notes.append("nothing is remembered in this scope yet")
         elif not kept:
-            notes.append(f"nothing relevant: {below} candidates lie below {query.floor:.2f}")
+            all_of = "1 candidate lies" if below == 1 else f"{below} candidates lie"
+            notes.append(f"nothing relevant: {all_of} below {query.floor:.2f}")
+        elif below:
+            more = "1 further candidate lies" if below == 1 else f"{below} further candidates lie"
+            notes.append(f"{more} below {query.floor:.2f}")
         else:
-            notes.append(f"{below} further candidates lie below {query.floor:.2f}")
+            notes.append("nothing else that is remembered here comes near")
     if statistics.pending >= PENDING_MAX:
         notes.append("word statistics are catching up")
     return tuple(notes)

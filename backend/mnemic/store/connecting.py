@@ -112,6 +112,6 @@ def connection_fault(fault: BaseException, *, setting: str) -> MnemicError | Non
             return ConfigurationError(remedy.format(setting=setting))
     if isinstance(fault, (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
         return StoreUnavailable(
-            f"the database in {setting} cannot be reached: {type(fault).__name__}"
+            f"the database in {setting} cannot be reached: {str(fault) or type(fault).__name__}"
         )
     return None

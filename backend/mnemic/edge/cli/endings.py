@@ -20,6 +20,7 @@ from mnemic.errors import (
     InvalidInput,
     MnemicError,
     NotFound,
+    OutcomeUnknown,
     Unavailable,
 )
 
@@ -105,9 +106,14 @@ def _report(fault: MnemicError, run: Run) -> int:
     for key in ("field", "problems"):
         if key in fault.context:
             told[key] = fault.context[key]
-    _tell(told, str(fault), run)
+    hint = "\nTry again; `mnemic doctor` tells which server is away." if _is_away(fault) else ""
+    _tell(told, f"{fault}{hint}", run)
     _trace(fault, run)
     return exit_code_of(fault)
+
+
+def _is_away(fault: MnemicError) -> bool:
+    return isinstance(fault, Unavailable) and not isinstance(fault, OutcomeUnknown)
 
 
 def _report_usage(fault: typer.TyperException, run: Run) -> int:

@@ -12,7 +12,7 @@ from mnemic.edge.cli.memory import with_memory
 from mnemic.edge.cli.options import JsonOption
 from mnemic.edge.cli.scopes import described, scoped
 from mnemic.edge.cli.writing import is_terminal, write_json, write_line
-from mnemic.errors import InvalidInput
+from mnemic.errors import InvalidInput, NotFound
 from mnemic.model.scope import Scope
 
 __all__ = ["forget"]
@@ -42,7 +42,11 @@ def forget(
         if not typer.confirm(f"Delete {what} of {described(scope)} for good?", err=True):
             write_line("Nothing was deleted.")
             raise typer.Exit(1)
-    gone = with_memory(lambda memory: memory.forget(wanted, scope=scope, reason=reason))
+    try:
+        gone = with_memory(lambda memory: memory.forget(wanted, scope=scope, reason=reason))
+    except NotFound as fault:
+        told = str(fault).removesuffix(".")
+        raise NotFound(f"{told}; for a narrower one add --project, say.", **fault.context) from None
     if as_json:
         write_json({"counts": gone.counts, "total": gone.total, "reworded": gone.reworded})
         return

@@ -17,7 +17,7 @@ from mnemic.edge.cli.memory import waiting, with_memory
 from mnemic.edge.cli.options import JsonOption
 from mnemic.edge.cli.progress import counting
 from mnemic.edge.cli.scopes import options_of, scoped
-from mnemic.edge.cli.writing import clipped, write_json, write_line, write_side
+from mnemic.edge.cli.writing import clipped, counted, write_json, write_line, write_side
 from mnemic.errors import InvalidInput, Unavailable
 from mnemic.model.scope import Scope
 
@@ -198,22 +198,22 @@ def _show(jobs: list[_Job], scope: Scope) -> None:
 
 
 def _show_report(job: _Job, report: IngestReport) -> None:
-    sessions = len(report.sessions)
     write_line(
-        f"{job.file.label}: {sessions} {'session' if sessions == 1 else 'sessions'} · "
-        f"{report.turns_added} turns added, {report.turns_known} already there · "
-        f"{report.episodes_created} new episodes · "
-        f"{report.facts_added} facts added, {report.facts_known} already there · "
-        f"{job.survey.bad_line_count} bad lines"
+        f"{job.file.label}: {counted(len(report.sessions), 'session')} · "
+        f"{counted(report.turns_added, 'turn')} added, {report.turns_known} already there · "
+        f"{counted(report.episodes_created, 'new episode')} · "
+        f"{counted(report.facts_added, 'fact')} added, {report.facts_known} already there · "
+        f"{counted(job.survey.bad_line_count, 'bad line')}"
     )
     for session in report.sessions:
         state = clipped(session.title, 100) if session.title else "(active)"
         turns = session.turns_added + session.turns_known
-        write_line(f"  {clipped(session.name, NAME_CHARS_MAX)}  {turns} turns  {state}")
+        write_line(f"  {clipped(session.name, NAME_CHARS_MAX)}  {counted(turns, 'turn')}  {state}")
         if session.turns_left_out:
             write_side(
-                f"{job.file.label}: session {session.name} has ended, so {session.turns_left_out} "
-                "new turns were left out; put them into a session of another name"
+                f"{job.file.label}: session {session.name} has ended, so "
+                f"{counted(session.turns_left_out, 'new turn')} stayed out; put what is new into a "
+                "session of another name"
             )
     for problem in report.problems:
         place = f":{problem.line}" if problem.line else ""

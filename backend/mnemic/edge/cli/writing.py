@@ -15,6 +15,7 @@ from rich.text import Text
 
 __all__ = [
     "clipped",
+    "counted",
     "is_terminal",
     "printable",
     "result_console",
@@ -34,6 +35,11 @@ _SPACES = re.compile(r"\s+")
 def printable(text: object) -> str:
     r"""The text with what would steer a terminal written out (`\x1b`); lines and tabs stay."""
     return _UNPRINTABLE.sub(_escaped, str(text))
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 turn`, `2 turns`, `0 turns`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def clipped(text: str, chars_max: int) -> str:

@@ -57,8 +57,13 @@ def work(settings: MemorySettings, *, concurrency: int, pool: str) -> int:
             without_heartbeat=True,
         )
         log.info("worker_starts", pool=pool, concurrency=concurrency, keys=_prefix(app))
+        stops: list[str] = []
+        stopping = lambda sig, how, **_: stops.append(f"{sig} {how}")  # noqa: E731 - kept by name
+        signals.worker_shutting_down.connect(stopping, weak=False)
+        held.callback(signals.worker_shutting_down.disconnect, stopping)
         worker.start()
-        return int(worker.exitcode or 0)
+        # Ctrl-C ends it as SIGTERM does; Celery calls the one a failure, and the other not.
+        return 0 if stops == ["SIGINT Warm"] else int(worker.exitcode or 0)
 
 
 def tick(settings: MemorySettings) -> None:

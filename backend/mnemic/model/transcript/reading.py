@@ -46,7 +46,11 @@ def detect(source: Path | bytes) -> Format:
         return Format.LOCOMO
     if any(is_plain_line(line.removesuffix("\r")) for line in text.split("\n")[:LINES_LOOKED_AT]):
         return Format.PLAIN
-    raise UnknownFormat(f"is none of the forms that can be read: {_NAMES}", field="file")
+    raise UnknownFormat(
+        f"is none of the forms that can be read: {_NAMES}; in plain text a turn is `Name: text`, "
+        "the name with a capital",
+        field="file",
+    )
 
 
 def _of_object(text: str) -> Format:
