@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from redis import exceptions as redis_faults
@@ -140,7 +140,7 @@ class ValkeyClient:
         seconds = self._settings.timeout_seconds * (BULK if bulk else 1)
         sent = False
         for attempt in range(1, _ATTEMPTS + 1):
-            async with self._connection(pool) as connection:
+            async with _Borrowed(pool, self._settings) as connection:
                 if self.is_away() and not looking:
                     raise Away("found to be away", sent=sent)
                 was_open = connection.is_connected
@@ -161,38 +161,6 @@ class ValkeyClient:
                     if not was_open or attempt == _ATTEMPTS or isinstance(fault, TimeoutError):
                         raise error from fault
         raise AssertionError
-
-    @asynccontextmanager
-    async def _connection(self, pool: _Pool) -> AsyncIterator[AbstractConnection]:
-        try:
-            if pool.free.locked():
-                async with asyncio.timeout(self._settings.timeout_seconds * BULK):
-                    await pool.free.acquire()
-            else:  # one is free: nobody waits, so nobody needs a deadline
-                await pool.free.acquire()
-        except TimeoutError:
-            raise StoreUnavailable(
-                "No connection to Valkey was free in time; retry, or raise "
-                "working.connections_max.",
-                connections_max=self._settings.connections_max,
-            ) from None
-        connection = pool.take()
-        try:
-            yield connection
-        except redis_faults.NoScriptError:
-            pool.give(connection)
-            raise
-        except BaseException as fault:
-            # An answer that may still come would be read as that of the next command.
-            if isinstance(fault.__cause__, redis_faults.ResponseError):
-                pool.give(connection)
-            else:
-                await _disconnect(connection)
-            raise
-        else:
-            pool.give(connection)
-        finally:
-            pool.free.release()
 
     async def instance(self) -> str | None:
         """The name that the server's data have, given when they have none; nothing if full."""
@@ -239,6 +207,56 @@ class ValkeyClient:
         pool = await self._pools.take()
         if pool is not None:
             await pool.discard_idle()
+
+
+class _Borrowed:
+    """A connection of the pool for the time of a block; a class, since a generator costs more."""
+
+    __slots__ = ("_connection", "_pool", "_settings")
+
+    def __init__(self, pool: _Pool, settings: WorkingSettings) -> None:
+        self._pool = pool
+        self._settings = settings
+
+    async def __aenter__(self) -> AbstractConnection:
+        free = self._pool.free
+        try:
+            if free.locked():
+                async with asyncio.timeout(self._settings.timeout_seconds * BULK):
+                    await free.acquire()
+            else:  # one is free: nobody waits, so nobody needs a deadline
+                await free.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(
+                "No connection to Valkey was free in time; retry, or raise "
+                "working.connections_max.",
+                connections_max=self._settings.connections_max,
+            ) from None
+        self._connection = self._pool.take()
+        return self._connection
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if _was_answered(fault):
+                self._pool.give(self._connection)
+            else:
+                await _disconnect(self._connection)
+        finally:
+            self._pool.free.release()
+
+
+def _was_answered(fault: BaseException | None) -> bool:
+    """Whether nothing is under way any more: else it would be read as the next command's answer."""
+    return (
+        fault is None
+        or isinstance(fault, redis_faults.NoScriptError)
+        or isinstance(fault.__cause__, redis_faults.ResponseError)
+    )
 
 
 async def _exchanged(connection: AbstractConnection, command: tuple[Any, ...]) -> Any:
