@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from mnemic.errors import InvalidInput, NaiveTimestamp
+from mnemic.errors import EmbedderUnavailable, InvalidInput, NaiveTimestamp
+from mnemic.model.characters import is_blank, without_invisible
 from mnemic.model.embedding import CosineScale, checked_vector, cosine
 from mnemic.model.normalise import (
     checked_json,
@@ -277,3 +278,41 @@ def test_vectors_that_cannot_be_compared_say_their_lengths() -> None:
         cosine(short, long)
 
     assert caught.value.context == {"lengths": (2, 3)}  # type: ignore[attr-defined] - ours has it
+
+
+@pytest.mark.parametrize(
+    "mark", ["", " ", "\u3000", "\u2028", "\x01", "\u061c", "\u0600", "\u115f", "\u2800", "\ufe0f"]
+)
+def test_a_text_of_what_nobody_sees_is_blank(mark: str) -> None:
+    assert is_blank(mark * 2)
+    assert not is_blank(f"{mark}x{mark}")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("plain", "plain"),
+        ("a\u200bb\u2066c", "abc"),
+        ("\U0001f3f4\U000e0067\U000e0062\U000e007f!", "\U0001f3f4\U000e0067\U000e0062\U000e007f!"),
+        ("x\U000e0067\U000e0062\U000e007f", "x"),
+    ],
+)
+def test_what_nobody_sees_is_left_out_but_for_the_tags_of_a_flag(text: str, left: str) -> None:
+    assert without_invisible(text) == left
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ([1.0], "a vector of 1 numbers came where the model is set to 2"),
+        (["x", 1.0], "a vector holds something that is not a number"),
+        ([math.nan, 1.0], "a vector holds NaN or a number that is not finite"),
+        ([1.7e308, 1.7e308], "a vector holds NaN or a number that is not finite"),
+        ([0.0, 0.0], "a vector is zero; it has no direction"),
+    ],
+)
+def test_a_vector_that_is_none_says_why(values: list[Any], word: str) -> None:
+    with pytest.raises(EmbedderUnavailable) as caught:
+        checked_vector(values, dimensions=2)
+
+    assert str(caught.value).startswith(word)
