@@ -74,6 +74,8 @@ def _make_environment() -> None:
 
 def _lay_out() -> None:
     """The sources below `src`, the tests and what they read beside them, with their times."""
+    # An interpreter that starts before a folder of its path is there never looks into it.
+    (PLACE / "mutants" / "src").mkdir(parents=True, exist_ok=True)
     for source, target in (
         (ROOT / "backend", "src"),
         (ROOT / "tests", "tests"),
