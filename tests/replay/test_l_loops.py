@@ -36,7 +36,6 @@ from oracles.together import HeldEmbedder, HeldThinker, at_once
 NOT_APPLICABLE: dict[str, str] = {}
 
 PATIENCE_SECONDS = 60.0
-LEFT_OPEN = "ignore::ResourceWarning"
 generated = settings(
     max_examples=8,
     deadline=None,
@@ -71,14 +70,12 @@ def in_a_loop_of_its_own(job: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(asyncio.wait_for(job, PATIENCE_SECONDS))
 
 
-async def program(
-    body: str, servers: EmbeddedServers, given: MemorySettings, *, warnings: str = "error"
-) -> str:
+async def program(body: str, servers: EmbeddedServers, given: MemorySettings) -> str:
     """What a program of its own prints; it must end well and complain of nothing."""
     assert given.database_url is not None
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-W", warnings, "-c", PROGRAM + textwrap.dedent(body), a_scope().tenant.external_id),
+        *("-W", "error", "-c", PROGRAM + textwrap.dedent(body), a_scope().tenant.external_id),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={
@@ -122,7 +119,7 @@ async def test_l01_a_manager_serves_one_loop_after_another(
             asyncio.run(job(first=number == 0, last=number == 2))
     """
 
-    printed = await program(loops, servers, memory.settings, warnings=LEFT_OPEN)
+    printed = await program(loops, servers, memory.settings)
 
     assert printed.splitlines() == ["1 ['k1']", "2 ['k1', 'k2']", "3 ['k1', 'k2', 'k3']"]
 
@@ -175,10 +172,7 @@ async def test_l03_a_program_that_forgets_to_close_ends_without_a_complaint(
     """
 
     closed = await program(forgets.format(ending="await memory.close()"), servers, memory.settings)
-    # Python itself tells what was left open, if it is asked to; nothing else may be said.
-    left = await program(
-        forgets.format(ending="pass"), servers, memory.settings, warnings=LEFT_OPEN
-    )
+    left = await program(forgets.format(ending="pass"), servers, memory.settings)
 
     assert closed == left == "['PostgreSQL']\n"
 
@@ -211,7 +205,7 @@ async def test_l05_a_forked_child_has_connections_of_its_own(
         asyncio.run(last())
     """
 
-    printed = await program(forks, servers, memory.settings, warnings=LEFT_OPEN)
+    printed = await program(forks, servers, memory.settings)
 
     names = ["before", "child", "parent"]
     assert printed == f"0\n{names} {names}\n"
