@@ -120,6 +120,9 @@ class DatabaseSettings(_Section):
     acquire_timeout_seconds: float = Field(default=0.8, gt=0, le=60)
     connect_timeout_seconds: float = Field(default=5, gt=0, le=60)
     statement_timeout_ms: int = Field(default=10_000, ge=10, le=600_000)
+    timeout_seconds: float = Field(
+        default=12, gt=0, le=900, description="one exchange; longer than statement_timeout_ms"
+    )
     lock_timeout_ms: int = Field(default=3_000, ge=10, le=600_000)
     retry_max: int = Field(
         default=4, ge=0, le=20, description="retries of a deadlock or serialization failure"
@@ -231,6 +234,9 @@ class WorkingSettings(_Section):
         default=0.5, gt=0, le=60, description="between two attempts to reach Valkey again"
     )
     connections_max: int = Field(default=20, ge=1, le=1_000, description="a process and loop")
+    acquire_timeout_seconds: float = Field(
+        default=0.8, gt=0, le=60, description="waiting for one of them to be free"
+    )
 
     @model_validator(mode="after")
     def _bounds_that_fit_together(self) -> Self:

@@ -7,13 +7,17 @@ from collections import Counter
 from typing import Any
 
 import asyncpg
+import pytest
 
-from mnemic.errors import Unavailable
+from mnemic.errors import NotFound, OutcomeUnknown, Unavailable
+from mnemic.settings import DatabaseSettings
 from mnemic.store.statement import Statement
-from mnemic.store.unit import Unit
+from mnemic.store.unit import Database, Unit
 from mnemic.testing import a_scope
+from mnemic.testing.builders import AT
 
 WAIT = Statement("SELECT pg_sleep(0.002)")
+SLEEP = Statement("SELECT pg_sleep(60)")
 ROUNDS = 15
 
 
@@ -48,3 +52,48 @@ async def test_whoever_loses_his_connection_is_told_in_our_words(
 
     assert ended
     assert [kind for kind in ended if not issubclass(kind, Unavailable)] == []
+
+
+async def test_a_write_whose_outcome_is_unknown_is_not_run_again(
+    database: Any, admin: asyncpg.Connection
+) -> None:
+    served = Database(database.app_url, DatabaseSettings())
+    runs = []
+
+    async def work(unit: Unit) -> None:
+        runs.append(await unit.connection.fetchval("SELECT pg_backend_pid()"))
+        await admin.execute("SELECT pg_terminate_backend($1, 5000)", runs[-1])
+
+    with pytest.raises(OutcomeUnknown, match="idempotency key"):
+        await served.transact(a_scope().tenant.id, work)
+
+    await served.close()
+    assert len(runs) == 1
+
+
+async def test_a_statement_keeps_tenants_apart_by_itself(admin: asyncpg.Connection) -> None:
+    """The superuser sees through every policy, so what is left is the first wall."""
+    ours, theirs = a_scope().session("s"), a_scope().session("s")
+    units = [Unit(admin, scope.tenant.id, seconds=30) for scope in (ours, theirs)]
+    await units[1].scopes.ensure(theirs)
+    await units[1].sessions.start(theirs, at=AT, now=AT)
+
+    with pytest.raises(NotFound):
+        await units[0].sessions.get(theirs)
+
+    assert (await units[1].sessions.get(theirs)).name == "s"
+
+
+async def test_a_server_that_says_nothing_is_given_up_in_time(database: Any) -> None:
+    served = Database(database.app_url, DatabaseSettings(timeout_seconds=0.2, pool_max=1))
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    with pytest.raises(Unavailable):
+        async with served.open_unit(None) as unit:
+            await unit.fetch(SLEEP)
+
+    async with served.open_unit(None) as unit:
+        await unit.fetch(WAIT)
+    await served.close()
+    assert loop.time() - began < 20

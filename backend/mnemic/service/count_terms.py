@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import structlog
+
+from mnemic.errors import Unavailable
 from mnemic.model.scope import TenantId
 from mnemic.service.tools import Tools
 from mnemic.store.statistics import PENDING_MAX
@@ -10,6 +13,7 @@ from mnemic.store.unit import Unit
 __all__ = ["count_terms", "count_terms_now"]
 
 BATCHES_MAX = 100
+log = structlog.get_logger("mnemic")
 
 
 async def count_terms(tools: Tools, tenant: TenantId) -> int:
@@ -36,4 +40,7 @@ async def count_terms_now(tools: Tools, tenant: TenantId, *, written: int) -> No
     """
     if tools.written_since_count(tenant, written) >= PENDING_MAX // 2:
         tools.written_since_count(tenant, None)
-        await count_terms(tools, tenant)
+        try:
+            await count_terms(tools, tenant)
+        except Unavailable as fault:  # what was written stands, and the worker counts it
+            log.warning("terms_not_counted", tenant=str(tenant), reason=str(fault))

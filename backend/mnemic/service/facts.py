@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from uuid import UUID, uuid5
 
@@ -26,6 +27,7 @@ from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, committed, land_once, request_digest
 from mnemic.store.fact_ledger import Evidence
+from mnemic.store.faults import after_landing
 from mnemic.store.tombstones import fact_mark
 from mnemic.store.unit import Unit
 
@@ -113,7 +115,7 @@ async def reinforce_fact(
         key=key,
     )
     await land_once(tools, write, land, scope=scope)
-    return await _one(tools, identity, scope)
+    return await _landed(tools, identity, scope)
 
 
 async def deprecate_fact(
@@ -172,12 +174,11 @@ async def extract_facts(tools: Tools, episode: Episode, *, scope: Scope) -> list
     )
     landed: list[UUID] = []
     for draft in drafts.values():
-        try:
+        with after_landing() if landed else nullcontext(), suppress(Retracted):
             receipt = await record_facts(tools, [draft], memory, scope=scope, evidence=evidence)
-        except Retracted:
-            continue
-        landed.append(receipt.id)
-    return await get_facts(tools, landed, scope=scope, live_only=False)
+            landed.append(receipt.id)
+    with after_landing():
+        return await get_facts(tools, landed, scope=scope, live_only=False)
 
 
 async def _episode(tools: Tools, identity: UUID, scope: Scope) -> Episode:
@@ -232,7 +233,7 @@ async def resolve_conflict(
         key=checked_key(key),
     )
     receipt = await land_once(tools, write, land, scope=scope)
-    return await _one(tools, receipt.id, scope)
+    return await _landed(tools, receipt.id, scope)
 
 
 def _precedence(fact: Fact) -> tuple[int, float, float, int]:
@@ -272,7 +273,7 @@ async def verify_fact(
         key=checked_key(key),
     )
     await land_once(tools, write, land, scope=scope)
-    return await _one(tools, identity, scope)
+    return await _landed(tools, identity, scope)
 
 
 async def _verdict(unit: Unit, scope: Scope, fact: Fact) -> str:
@@ -294,8 +295,9 @@ async def _held(unit: Unit, scope: Scope, identity: UUID) -> Fact:
     return held
 
 
-async def _one(tools: Tools, identity: UUID, scope: Scope) -> Fact:
-    found = await get_facts(tools, [identity], scope=scope)
+async def _landed(tools: Tools, identity: UUID, scope: Scope) -> Fact:
+    with after_landing():
+        found = await get_facts(tools, [identity], scope=scope)
     if not found:
         raise NotFound("No such fact in this scope.", id=identity)
     return found[0]

@@ -6,27 +6,26 @@ and a run over what is there already adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
 from uuid import UUID
 
-from mnemic.errors import Conflict, InvalidInput, NotFound
+from mnemic.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown, Unavailable
 from mnemic.model.episode import Outcome
-from mnemic.model.normalise import clean_text
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import MemoryScope, Scope
 from mnemic.model.session import SessionState
 from mnemic.model.transcript import BadLine, Entry, SessionInfo, StatedFact, Utterance
 from mnemic.service.end_session import end_session
-from mnemic.service.memory_input import parse_fact
-from mnemic.service.parsing import (
-    KEY_CHARS_MAX,
-    checked_flag,
-    checked_outcome,
-    checked_scope,
-    checked_turn,
+from mnemic.service.ingest_input import (
+    FACT_KEY,
+    Progress,
+    check_names,
+    checked_entries,
+    checked_progress,
 )
+from mnemic.service.memory_input import parse_fact
+from mnemic.service.parsing import checked_flag, checked_outcome, checked_scope, checked_turn
 from mnemic.service.record_fact import facts_request, record_facts
 from mnemic.service.tools import Tools
 from mnemic.service.transcribe import append_turns
@@ -36,12 +35,8 @@ __all__ = ["IngestProblem", "IngestReport", "IngestedSession", "Progress", "inge
 
 TURNS_AT_ONCE = 256
 PROBLEMS_MAX = 1_000
-FACT_KEY = "ingest;"
 EDITED = "the turn is kept with another text; give the new text an id of its own"
 _TITLES_AT_ONCE = 500
-
-Progress = Callable[[Literal["turn", "fact", "session"], int], None]
-"""Told how many turns or facts were just dealt with, or that one session was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,57 +114,28 @@ async def ingest(
     fact stands where its session's memories stand once it has ended. Turns and facts that are
     there already are not added again. What cannot be held is a problem of the report, and the
     rest is kept; a `BadLine` is one. Raises `InvalidInput` if `scope` names a session, and
-    `Unavailable`: the same call then completes what was begun.
+    `Unavailable` (`OutcomeUnknown` once something stands): the same call completes what was begun.
     """
     if checked_scope(scope).level is MemoryScope.SESSION:
         raise InvalidInput("must not name a session: the transcript names its own", field="scope")
     checked_flag(keep_open, field="keep_open")
-    run = _Run(tools, scope, _told(progress))
-    for entry in _iterated(entries):
-        await run.take(entry)
-    await run.flush()
-    if not keep_open:
-        for session in run.sessions.values():
-            await run.end(session)
-    await run.name_episodes()
+    run = _Run(tools, scope, checked_progress(progress))
+    try:
+        for entry in checked_entries(entries):
+            await run.take(entry)
+        await run.flush()
+        if not keep_open:
+            for session in run.sessions.values():
+                await run.end(session)
+        await run.name_episodes()
+    except Unavailable as fault:
+        if isinstance(fault, OutcomeUnknown) or not run.has_landed:
+            raise
+        raise OutcomeUnknown(
+            "A part of the transcript stands in memory; the same call completes it.",
+            reason=str(fault),
+        ) from fault
     return run.report()
-
-
-def _iterated(entries: object) -> Iterable[Entry]:
-    if isinstance(entries, (str, bytes)) or not isinstance(entries, Iterable):
-        raise InvalidInput(
-            f"must be entries, as transcript.read gives them, not {type(entries).__name__}",
-            field="entries",
-        )
-    return entries
-
-
-def _told(progress: object) -> Progress:
-    if progress is None:
-        return _silent
-    if not callable(progress):
-        raise InvalidInput("must be a function of a kind and a count", field="progress")
-    return cast("Progress", progress)
-
-
-def _check_names(entry: Utterance | StatedFact | SessionInfo) -> None:
-    """What an entry is filed under can be held. Raises `InvalidInput`."""
-    name = entry.name if isinstance(entry, SessionInfo) else entry.session
-    # As the scopes that they are to name; a fact may stand in no session.
-    somewhere = Scope.user("anybody")
-    if entry.project is not None:
-        somewhere = somewhere.project(entry.project)
-    if name is not None or not isinstance(entry, StatedFact):
-        somewhere.session(cast("str", name))
-    if isinstance(entry, SessionInfo):
-        checked_outcome(entry.outcome)
-    elif isinstance(entry, StatedFact):
-        longest = KEY_CHARS_MAX - len(FACT_KEY)
-        clean_text(entry.external_id, field="external_id", chars_max=longest)
-
-
-def _silent(_kind: str, _count: int) -> None:
-    """Nobody watches."""
 
 
 @dataclass(slots=True)
@@ -200,6 +166,12 @@ class _Run:
         self._problem_count = 0
         self.sessions: dict[Scope, _Session] = {}
 
+    @property
+    def has_landed(self) -> bool:
+        """Whether this run has changed anything so far."""
+        sessions = self.sessions.values()
+        return self._facts_added > 0 or any(one.added or one.episode for one in sessions)
+
     async def take(self, entry: object) -> None:
         """The entry is kept, or waits for the next flush."""
         if isinstance(entry, BadLine):
@@ -210,7 +182,7 @@ class _Run:
             self._problem(None, None, f"entries: must be entries of a transcript, not {kind}")
             return
         try:
-            _check_names(entry)
+            check_names(entry)
             if isinstance(entry, Utterance):
                 checked_turn(entry.turn, self._tools.settings.limits)
         except InvalidInput as refused:

@@ -22,6 +22,7 @@ from mnemic.service.record_procedure import checked_steps, trigger_of
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, committed, land_once, request_digest
+from mnemic.store.faults import after_landing
 from mnemic.store.tombstones import procedure_mark
 from mnemic.store.unit import Unit
 from mnemic.store.wording import words_of
@@ -214,4 +215,5 @@ async def update_steps(
         key=checked_key(key),
     )
     await land_once(tools, write, land, scope=scope)
-    return await get_procedure(tools, identity, scope=scope)
+    with after_landing():
+        return await get_procedure(tools, identity, scope=scope)

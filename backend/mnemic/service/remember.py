@@ -21,6 +21,7 @@ from mnemic.service.thinking import read_statements
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, answer_before, land_once, request_digest
 from mnemic.service.working import put_value
+from mnemic.store.faults import after_landing
 from mnemic.store.tombstones import NOTED
 from mnemic.store.unit import Unit
 
@@ -101,7 +102,8 @@ async def _remember_working(tools: Tools, memory: Memory, scope: Scope) -> Recei
     async def answer(_unit: Unit, _now: datetime) -> Receipt:
         return receipt
 
-    return await land_once(tools, write, answer, scope=scope)
+    with after_landing():
+        return await land_once(tools, write, answer, scope=scope)
 
 
 def _durability(status: WorkingStatus) -> Durability:

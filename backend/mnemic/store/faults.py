@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import asyncpg
 
 from mnemic.errors import (
@@ -11,12 +14,21 @@ from mnemic.errors import (
     InvalidInput,
     MnemicError,
     NotFound,
+    OutcomeUnknown,
     SchemaMismatch,
     StoreUnavailable,
+    Unavailable,
 )
 from mnemic.store.connecting import refuses_settings
 
-__all__ = ["BEHIND_A_POOLER", "LOST", "is_retryable", "translated"]
+__all__ = [
+    "BEHIND_A_POOLER",
+    "LOST",
+    "after_landing",
+    "is_retryable",
+    "tells_outcome",
+    "translated",
+]
 
 BEHIND_A_POOLER = (
     "MEM_DATABASE_URL leads to a pooler, which drops the settings of a session; set "
@@ -27,6 +39,9 @@ _RETRYABLE = frozenset({"40001", "40P01"})
 # Losing a race for one of these means that the winner's row must be read again, not that the call
 # failed: the single live value of a predicate, the live embedding model.
 _RACES = frozenset({"facts_live_single_key", "facts_live_value_key", "embedding_models_live_key"})
+
+# Classes of what a server says when the connection, or it, ends: but for 57014, which cancels.
+_ENDINGS = ("08", "57P", "58", "XX")
 
 # How a lost connection shows; the driver's own state may be left between two messages by it.
 LOST = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.InternalClientError)
@@ -49,6 +64,33 @@ _BY_STATE: dict[str, tuple[type[MnemicError], str]] = {
     "40001": (StoreUnavailable, "Too many writers at once; nothing was changed."),
     "40P01": (StoreUnavailable, "Too many writers at once; nothing was changed."),
 }
+
+
+@contextmanager
+def after_landing(then: str = "retry with the same idempotency key") -> Iterator[None]:
+    """What is still to be done when a write has landed; failing, it does not undo it.
+
+    `Unavailable` would say that nothing was changed, so it becomes `OutcomeUnknown`; `then` is
+    the remedy.
+    """
+    try:
+        yield
+    except OutcomeUnknown:
+        raise
+    except Unavailable as fault:
+        raise OutcomeUnknown(
+            f"The write has landed, but not all that belongs to it; {then}.", reason=str(fault)
+        ) from fault
+
+
+def tells_outcome(fault: BaseException) -> bool:
+    """Whether a fault of COMMIT says that nothing was committed.
+
+    A server that is ending, or that found its own state broken, may have committed before.
+    """
+    if not isinstance(fault, asyncpg.PostgresError):
+        return False
+    return not (fault.sqlstate or "08").startswith(_ENDINGS)
 
 
 def is_retryable(fault: BaseException) -> bool:

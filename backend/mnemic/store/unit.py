@@ -25,7 +25,7 @@ from mnemic.store.entities import EntityStore
 from mnemic.store.episodes import EpisodeStore
 from mnemic.store.fact_ledger import FactLedger
 from mnemic.store.facts import FactStore
-from mnemic.store.faults import LOST, is_retryable, translated
+from mnemic.store.faults import LOST, is_retryable, tells_outcome, translated
 from mnemic.store.forgetting import ForgettingStore
 from mnemic.store.grants import GrantStore
 from mnemic.store.guards import GuardStore
@@ -54,38 +54,47 @@ T = TypeVar("T")
 
 _NO_TENANT = UUID(int=0)
 _ROLLBACK_SECONDS_MAX = 1.0
+_CLOSE_SECONDS_MAX = 10.0
 _BACKOFF_SECONDS = 0.01
 _BACKOFF_SECONDS_MAX = 0.5
 
 
 class Unit:
-    """One transaction of one tenant; its statements run one after another."""
+    """One transaction of one tenant; its statements run one after another.
 
-    def __init__(self, connection: asyncpg.Connection, tenant: UUID) -> None:
+    Each raises `TimeoutError` after `seconds` without its answer: a server that is stalled says
+    nothing, and the driver's own deadline spares the exchanges that it adds to ours.
+    """
+
+    def __init__(self, connection: asyncpg.Connection, tenant: UUID, *, seconds: float) -> None:
         self.connection = connection
         self.tenant = tenant
+        self._seconds = seconds
 
     async def fetch(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
         """All rows; the tenant is bound by the unit, never by the caller."""
         values["tenant"] = self.tenant
-        return await self.connection.fetch(statement.sql, *statement.arguments(values))
+        async with asyncio.timeout(self._seconds):
+            return await self.connection.fetch(statement.sql, *statement.arguments(values))
 
     async def fetch_one(self, statement: Statement, **values: object) -> asyncpg.Record | None:
         """The first row, or nothing."""
         values["tenant"] = self.tenant
-        return await self.connection.fetchrow(statement.sql, *statement.arguments(values))
+        async with asyncio.timeout(self._seconds):
+            return await self.connection.fetchrow(statement.sql, *statement.arguments(values))
 
     async def execute(self, statement: Statement, **values: object) -> int:
         """Run it; how many rows it touched."""
         values["tenant"] = self.tenant
-        status = await self.connection.execute(statement.sql, *statement.arguments(values))
+        async with asyncio.timeout(self._seconds):
+            status = await self.connection.execute(statement.sql, *statement.arguments(values))
         return int(status.rsplit(" ", 1)[-1]) if status[-1:].isdigit() else 0
 
     async def execute_many(self, statement: Statement, rows: Sequence[dict[str, object]]) -> None:
         """Run it for each of `rows`, in their order, in one pipelined exchange."""
-        await self.connection.executemany(
-            statement.sql, [statement.arguments({**row, "tenant": self.tenant}) for row in rows]
-        )
+        given = [statement.arguments({**row, "tenant": self.tenant}) for row in rows]
+        async with asyncio.timeout(self._seconds):
+            await self.connection.executemany(statement.sql, given)
 
     @cached_property
     def scopes(self) -> ScopeStore:
@@ -212,6 +221,7 @@ class Database:
                 min_size=0,
                 max_size=settings.pool_max,
                 timeout=settings.connect_timeout_seconds,
+                command_timeout=settings.timeout_seconds,
                 statement_cache_size=0 if settings.pgbouncer else 256,
                 server_settings=None if settings.pgbouncer else self._session,
                 init=prepare_behind_pooler if settings.pgbouncer else prepare_connection,
@@ -239,9 +249,9 @@ class Database:
         try:
             try:
                 await self._begin(connection, owner, read_only=read_only)
-                yield Unit(connection, owner)
-            except BaseException:
-                await _roll_back(connection)
+                yield Unit(connection, owner, seconds=self._settings.timeout_seconds)
+            except BaseException as fault:
+                await _roll_back(connection, fault)
                 raise
             await _commit(connection)
         except Exception as fault:
@@ -310,7 +320,11 @@ class Database:
         opening = await self._pools.take()
         if opening is not None and not _failed(opening):
             pool = await opening
-            await pool.close()
+            try:
+                async with asyncio.timeout(_CLOSE_SECONDS_MAX):
+                    await pool.close()
+            except (*LOST, asyncpg.PostgresError):
+                pool.terminate()
 
 
 def _failed(opening: asyncio.Future[asyncpg.Pool]) -> bool:
@@ -328,25 +342,37 @@ async def _terminate(opening: asyncio.Future[asyncpg.Pool]) -> None:
 async def _commit(connection: Any) -> None:
     try:
         status = await connection.execute("COMMIT")
-    except (*LOST, asyncpg.PostgresConnectionError) as lost:
-        raise OutcomeUnknown from lost
-    except BaseException:
-        await _roll_back(connection)  # cancelled: nothing of it may stay open
+    except (*LOST, asyncpg.PostgresError) as fault:
+        if tells_outcome(fault):
+            await _roll_back(connection, fault)
+            raise
+        _give_up(connection)
+        raise OutcomeUnknown from fault
+    except BaseException as fault:
+        await _roll_back(connection, fault)  # cancelled: nothing of it may stay open
         raise
     if status != "COMMIT":
         raise StoreUnavailable("The transaction was rolled back by the server.", status=status)
 
 
-async def _roll_back(connection: Any) -> None:
+async def _roll_back(connection: Any, why: BaseException) -> None:
     """The connection has no open transaction, or is closed."""
+    if isinstance(why, OSError):  # TimeoutError is one: whoever does not answer cannot be told
+        _give_up(connection)
+        return
     ending = asyncio.ensure_future(connection.execute("ROLLBACK"))
     ending.add_done_callback(_ended)
     try:
         async with asyncio.timeout(_ROLLBACK_SECONDS_MAX):
             await asyncio.shield(ending)
     except BaseException:  # noqa: BLE001 - whatever stands in the way, no transaction stays open
-        with suppress(Exception):
-            connection.terminate()
+        _give_up(connection)
+
+
+def _give_up(connection: Any) -> None:
+    """Closed without a word; the server rolls back what it has not committed."""
+    with suppress(Exception):
+        connection.terminate()
 
 
 def _ended(ending: asyncio.Future[Any]) -> None:

@@ -19,6 +19,7 @@ from mnemic.service.parsing import checked_key, checked_limit, checked_query, on
 from mnemic.service.recall import recall
 from mnemic.service.record_episode import checked_episode, record_episode
 from mnemic.service.tools import Tools
+from mnemic.store.faults import after_landing
 
 __all__ = ["EpisodicMemory"]
 
@@ -48,7 +49,8 @@ class EpisodicMemory:
             key=checked_key(idempotency_key),
             lift=lift,
         )
-        [kept] = await get_episodes(self._tools, [receipt.id], scope=self._scope)
+        with after_landing():
+            [kept] = await get_episodes(self._tools, [receipt.id], scope=self._scope)
         return kept
 
     async def search_similar(self, query: str, limit: int = 10) -> list[Episode]:

@@ -13,6 +13,7 @@ from mnemic.service.end_session import end_session
 from mnemic.service.parsing import checked_outcome, checked_query, session_scope
 from mnemic.service.sessions import pause_session, resume_session, start_session
 from mnemic.service.tools import Tools
+from mnemic.store.faults import after_landing
 from mnemic.tier.working import WorkingMemory
 
 __all__ = ["Lifecycle"]
@@ -40,11 +41,12 @@ class Lifecycle:
         """The session rests, and what the agent held is a checkpoint: its id.
 
         The checkpoint outlives Valkey and the time to live of the values. Raises `NotFound`,
-        `Conflict` if the session has ended, and `Unavailable` if what it holds cannot be read: the
-        session rests then, and the same call makes the checkpoint later.
+        `Conflict` if the session has ended, and `OutcomeUnknown` if what it holds cannot be read:
+        the session rests then, and the same call makes the checkpoint later.
         """
         await pause_session(self._tools, scope=scope)
-        return await WorkingMemory(self._tools.working, scope).create_checkpoint()
+        with after_landing():
+            return await WorkingMemory(self._tools.working, scope).create_checkpoint()
 
     async def resume(self, *, scope: Scope, checkpoint_id: str | None = None) -> Session:
         """The session is active again, with what the agent held.
@@ -56,12 +58,13 @@ class Lifecycle:
         if checkpoint_id is not None:
             # Before the session is active again, so that an unknown one changes nothing.
             await working.restore_checkpoint(checkpoint_id)
+            with after_landing():
+                return await resume_session(self._tools, scope=scope)
         session = await resume_session(self._tools, scope=scope)
-        if checkpoint_id is not None:
-            return session
-        if await _is_empty(working) and (known := await working.checkpoints()):
-            newest = max(known, key=lambda one: (one.created_at, one.id))
-            await working.restore_checkpoint(str(newest.id))
+        with after_landing():
+            if await _is_empty(working) and (known := await working.checkpoints()):
+                newest = max(known, key=lambda one: (one.created_at, one.id))
+                await working.restore_checkpoint(str(newest.id))
         return session
 
     async def terminate(

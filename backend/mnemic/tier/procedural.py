@@ -16,6 +16,7 @@ from mnemic.service.procedures import (
 )
 from mnemic.service.record_procedure import checked_procedure, record_procedure
 from mnemic.service.tools import Tools
+from mnemic.store.faults import after_landing
 
 __all__ = ["ProceduralMemory"]
 
@@ -46,7 +47,8 @@ class ProceduralMemory:
             key=checked_key(idempotency_key),
             lift=lift,
         )
-        return await get_procedure(self._tools, receipt.id, scope=self._scope)
+        with after_landing():
+            return await get_procedure(self._tools, receipt.id, scope=self._scope)
 
     async def find_matching(self, context: str, limit: int = 5) -> list[Procedure]:
         """Procedures that fit what is to be done, the best first.

@@ -25,6 +25,7 @@ from mnemic.service.parsing import checked_limit, checked_query
 from mnemic.service.recall import recall
 from mnemic.service.record_fact import record_facts
 from mnemic.service.tools import Tools
+from mnemic.store.faults import after_landing
 
 __all__ = ["SemanticMemory"]
 
@@ -49,7 +50,8 @@ class SemanticMemory:
         """
         memory = parse_fact(self._tools, fact, **options)
         receipt = await record_facts(self._tools, [fact], memory, scope=self._scope)
-        kept = await get_facts(self._tools, [receipt.id], scope=self._scope, live_only=False)
+        with after_landing():
+            kept = await get_facts(self._tools, [receipt.id], scope=self._scope, live_only=False)
         if not kept:  # the answer to a key that was used before may name what is gone by now
             raise NotFound("The fact was forgotten since.", id=receipt.id)
         return kept[0]

@@ -222,7 +222,7 @@ class _Borrowed:
         free = self._pool.free
         try:
             if free.locked():
-                async with asyncio.timeout(self._settings.timeout_seconds * BULK):
+                async with within(self._settings.acquire_timeout_seconds):
                     await free.acquire()
             else:  # one is free: nobody waits, so nobody needs a deadline
                 await free.acquire()

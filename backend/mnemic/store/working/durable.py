@@ -20,6 +20,7 @@ from mnemic.errors import MnemicError, OutcomeUnknown, StoreUnavailable, Unavail
 from mnemic.model.scope import Scope, ScopeId
 from mnemic.model.working import WorkingCheckpoint, WorkingStatus
 from mnemic.settings import WorkingSettings
+from mnemic.store.faults import after_landing
 from mnemic.store.working.keys import TASK
 from mnemic.store.working.leases import Leases
 from mnemic.store.working.place import Entry, Put, Snapshot, State
@@ -137,25 +138,25 @@ class ValkeyPlace:
 
     async def put(self, scope: Scope, put: Put, at: Moment) -> Entry:
         """The entry as it is kept, without its value."""
-        if put.durable or (put.durable is None and await self._is_durable(scope, put, at)):
+        if put.durable or (put.durable is None and self._is_durable(scope, put, at)):
             return await self._put_durable(scope, put, at)
+        # Asked before anything is written: an older durable value would come back in its time.
+        takes_back = put.durable is False and put.field in await self._durables(scope)
         try:
             entry, was_durable = await self._reaching.put(
                 scope, put, at, elsewhere=lambda: self._is_stored(scope, put, at)
             )
         except Elsewhere:
             return await self._put_durable(scope, put, at)
-        if was_durable or (put.durable is False and await self._is_durable(scope, put, at)):
-            await self.postgres.forget(scope, put.field)
+        if was_durable or takes_back:
+            with after_landing("set it again"):
+                await self.postgres.forget(scope, put.field)
             self._leases.forget(scope)
         return entry
 
-    async def _is_durable(self, scope: Scope, put: Put, at: Moment) -> bool:
-        """Whether PostgreSQL has it, as far as that is known; it is asked for `durable=False`."""
+    def _is_durable(self, scope: Scope, put: Put, at: Moment) -> bool:
+        """Whether PostgreSQL has it, as far as that is known."""
         known = self._leases.known(scope)
-        if known is None and put.durable is False:
-            with suppress(Unavailable):
-                known = await self._durables(scope)
         found = known.get(put.field) if known is not None else None
         return found is not None and found.is_live(at.now_ms)
 
@@ -268,19 +269,16 @@ class ValkeyPlace:
         await self._reaching.call(scope, lambda: self._valkey.head(scope, TASK))
         keys = await self.postgres.clear(scope, at) if await self.postgres.known(scope) else 0
         self._leases.forget(scope)
-        try:
+        with after_landing("clear the scope again"):
             return keys + await self._reaching.call(
                 scope, lambda: self._valkey.clear(scope, at), writes=True
             )
-        except StoreUnavailable as fault:
-            raise OutcomeUnknown(
-                "Valkey went away while the scope was being cleared; clear it again."
-            ) from fault
 
     async def drop(self, scope: Scope, at: Moment) -> None:
         """As `clear`, and the checkpoints are gone too."""
         await self.postgres.drop(scope, at)
-        await self.drop_here(scope, at)
+        with after_landing("drop the scope again"):
+            await self.drop_here(scope, at)
 
     async def drop_here(self, scope: Scope, at: Moment) -> None:
         """What Valkey and this process hold of the scope is gone."""
