@@ -41,6 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     `--through-pgbouncer` puts a PgBouncer in transaction mode before the roles that serve.
     """
     parser.addoption("--deep", action="store_true", help="long runs, for a release")
+    parser.addoption("--chaos", action="store_true", help="what `make chaos` runs, at its size")
+    parser.addoption("--seed", type=int, default=1, help="what faults and kills are drawn from")
     parser.addoption("--through-pgbouncer", action="store_true", help="serve through a PgBouncer")
 
 
