@@ -287,7 +287,7 @@ async def test_a_cancelled_restore_is_whole_or_did_not_happen(
 async def test_more_callers_than_connections_all_get_their_turn(
     opened: Callable[..., Any], scope: Scope
 ) -> None:
-    async with opened(contract_settings(connections_max=2, timeout_seconds=5)) as places:
+    async with opened(contract_settings(connections_max=2, acquire_timeout_seconds=20)) as places:
         memory = WorkingMemory(places, scope)
 
         await asyncio.gather(*(memory.set(f"k{n % 8}", n) for n in range(200)))
@@ -298,18 +298,22 @@ async def test_more_callers_than_connections_all_get_their_turn(
 async def test_no_free_connection_is_said_to_be_that(
     opened: Callable[..., Any], scope: Scope, proxy: Proxy
 ) -> None:
-    settings = contract_settings(connections_max=1, timeout_seconds=1)
+    settings = contract_settings(connections_max=1, timeout_seconds=10, acquire_timeout_seconds=0.2)
     async with opened(settings, url=proxy.url) as places:
         memory = WorkingMemory(places, scope)
         await memory.get("k")
         pool = places.place._valkey.client._pool()
         await pool.free.acquire()
 
+        asked = asyncio.get_running_loop().time()
         with pytest.raises(StoreUnavailable, match="connections_max"):
             await memory.set("k", 1)
+        waited = asyncio.get_running_loop().time() - asked
 
         pool.free.release()
         await memory.set("k", 1)
+    assert 0.2 <= waited < 5
+    assert WorkingSettings().acquire_timeout_seconds < 1
 
 
 def test_each_loop_has_connections_of_its_own(
