@@ -2,7 +2,7 @@
 # They ask for Linux or macOS with Python 3.11 or newer, git and make, and for a package index once.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench mutate clean lock setup
+.PHONY: help demo test chaos check bench mutate clean lock setup
 .NOTPARALLEL:
 
 # What the caller's shell has for other projects must not reach this one's interpreter.
@@ -14,6 +14,7 @@ ARGS ?=
 help:
 	@echo 'make demo    set up, then run the main job on real servers: ingest, recall, prompt section'
 	@echo 'make test    set up, then run the test suite with coverage  (ARGS="-k recall" for a part)'
+	@echo 'make chaos   set up, then kill servers, break wires and plant defects  (ARGS="--seed 7")'
 	@echo 'make check   lint, format, types, import rules'
 	@echo 'make bench   measure'
 	@echo 'make mutate  break the rules of the model, and count what the tests notice (an hour)'
@@ -42,6 +43,10 @@ ifeq ($(strip $(ARGS)),)
 else
 	@$(BIN)/python -m pytest $(ARGS)
 endif
+
+# Faults and kills are drawn from a seed (1): a failure comes back with the same one.
+chaos: setup
+	@$(BIN)/python -m pytest tests/chaos tests/planted tests/wire --chaos $(ARGS)
 
 check: setup
 	$(BIN)/ruff check
