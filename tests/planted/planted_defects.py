@@ -80,7 +80,7 @@ def session_level_set() -> None:
         await begin(self, connection, tenant, read_only=read_only)
         await connection.execute(f"SET mnemic.tenant_id = '{tenant}'")
 
-    units.Database._begin = lasting  # type: ignore[method-assign]
+    units.Database._begin = lasting
 
 
 @_defect(
@@ -119,7 +119,7 @@ def scope_path_without_separators() -> None:
         names = "".join(name for _, name in scope.path)
         return scopes.ScopeId(scopes.uuid5(scope.tenant.id, f"scope;{names}"))
 
-    scopes._scope_id = joined  # type: ignore[assignment]
+    scopes._scope_id = joined
 
 
 @_defect("isolation/test_scopes.py::test_writing_upward_needs_a_grant")
@@ -143,7 +143,7 @@ def glob_key_listing() -> None:
         await self.client.call("KEYS", f"*{scope.id.hex}*")
         return await heads(self, scope)
 
-    valkey.Valkey.heads = globbed  # type: ignore[method-assign]
+    valkey.Valkey.heads = globbed
 
 
 @_defect("working/test_encoding.py::test_two_keys_never_share_a_field_a_text_or_a_digest")
@@ -162,13 +162,13 @@ def expired_key_returned() -> None:
     def undying(entry: place.Entry, _now_ms: int) -> bool:
         return entry.state is not place.State.DELETED
 
-    place.Entry.is_live = undying  # type: ignore[method-assign]
+    place.Entry.is_live = undying
 
 
 @_defect("working/test_contract.py::test_the_contract_holds")
 def capacity_not_enforced() -> None:
     of = place.Limits.of
-    place.Limits.of = lambda settings: replace(  # type: ignore[method-assign]
+    place.Limits.of = lambda settings: replace(
         of(settings), keys_max=10**9, bytes_max=10**12, notes_max=10**9
     )
 
@@ -194,7 +194,7 @@ def a_cancelled_call_gives_its_connection_back() -> None:
         return connection
 
     client._disconnect = kept
-    client._Pool.take = take  # type: ignore[method-assign]
+    client._Pool.take = take
 
 
 # Exactly once, and what is told of it
@@ -208,7 +208,7 @@ def idempotency_key_not_claimed() -> None:
     async def unclaimed(*_: Any, **__: Any) -> None:
         return None
 
-    guards.GuardStore.claim = unclaimed  # type: ignore[method-assign]
+    guards.GuardStore.claim = unclaimed
 
 
 @_defect("service/test_remember.py::test_the_same_key_with_another_content_is_refused")
@@ -220,7 +220,7 @@ def a_key_answers_for_another_request() -> None:
         kept = await self.request_of(scope, key)
         return None if kept is None else await answer_of(self, scope, key, request=kept)
 
-    guards.GuardStore.answer_of = whatever  # type: ignore[method-assign]
+    guards.GuardStore.answer_of = whatever
 
 
 @_defect("store/test_unit.py::test_a_connection_lost_before_the_commit_is_an_unknown_outcome")
@@ -228,7 +228,7 @@ def an_unknown_outcome_called_failure() -> None:
     class Failed(StoreUnavailable):
         """The database cannot be reached; nothing was changed."""
 
-    units.OutcomeUnknown = Failed  # type: ignore[assignment,misc]
+    units.OutcomeUnknown = Failed
 
 
 @_defect("store/test_unit_losses.py::test_a_write_whose_outcome_is_unknown_is_not_run_again")
@@ -241,7 +241,7 @@ def blind_retry_of_an_unknown_outcome() -> None:
         except units.OutcomeUnknown:
             return await transact(self, tenant, work, **given)
 
-    units.Database.transact = stubborn  # type: ignore[method-assign]
+    units.Database.transact = stubborn
 
 
 @_defect("wire/test_wire_faults.py::test_a_write_over_a_broken_wire_says_what_became_of_it")
@@ -268,10 +268,10 @@ def episode_written_twice() -> None:
         await lift(self, scope, parent=parent)
         return 10**6
 
-    sessions.SessionStore.lock = never_ended  # type: ignore[method-assign]
-    turns.TurnStore.lift = as_if_all  # type: ignore[method-assign]
+    sessions.SessionStore.lock = never_ended
+    turns.TurnStore.lift = as_if_all
     _rewrite(sessions.END, "AND s.state <> 'ended'", "")
-    end_session.episode_id_of = lambda _scope: uuid4()  # type: ignore[assignment,return-value]
+    end_session.episode_id_of = lambda _scope: uuid4()
 
 
 # Knowledge
@@ -287,7 +287,7 @@ def evidence_counted_twice() -> None:
         anew = [replace(one, source_id=uuid4()) for one in sources]
         return await put_all(self, scope, facts, anew, **given)
 
-    fact_ledger.FactLedger.put_all = counted  # type: ignore[method-assign]
+    fact_ledger.FactLedger.put_all = counted
 
 
 @_defect("service/test_remember.py::test_a_single_valued_predicate_keeps_one_live_value")
@@ -295,7 +295,7 @@ def two_live_values_of_a_single_valued_predicate() -> None:
     async def never(_self: Any, _predicate: str) -> bool:
         return False
 
-    fact_ledger.FactLedger.is_single = never  # type: ignore[method-assign]
+    fact_ledger.FactLedger.is_single = never
 
 
 @_defect("service/test_retractions.py::test_every_type_is_refused_after_it_was_forgotten")
@@ -314,12 +314,12 @@ def tombstone_not_asked_on_one_path() -> None:
         return made
 
     record_episode.episode_mark = remembered
-    tombstones.TombstoneStore.respect = unless_an_episode  # type: ignore[method-assign]
+    tombstones.TombstoneStore.respect = unless_an_episode
 
 
 @_defect("service/test_recall.py::test_forgetting_one_unknown_id_forgets_none")
 def forgetting_skips_what_it_does_not_find() -> None:
-    forget.NotFound = _Ignored  # type: ignore[assignment,misc]
+    forget.NotFound = _Ignored
 
 
 class _Ignored(Exception):
@@ -337,7 +337,7 @@ def embedding_model_swapped_in_silence() -> None:
     async def whichever(self: Any) -> Any:
         return await self.transact(None, lambda unit: unit.models.live())
 
-    tools.Tools.live_model = whichever  # type: ignore[method-assign]
+    tools.Tools.live_model = whichever
 
 
 @_defect("service/test_recall.py::test_vectors_that_are_missing_are_filled_later")
@@ -377,7 +377,7 @@ def a_change_without_its_witness() -> None:
     async def unseen(*_: Any, **__: Any) -> None:
         return None
 
-    guards.GuardStore.audit = unseen  # type: ignore[method-assign]
+    guards.GuardStore.audit = unseen
 
 
 @_defect("store/test_unit.py::test_a_read_only_unit_refuses_to_write")
@@ -388,4 +388,4 @@ def a_read_that_may_write() -> None:
         del read_only
         await begin(self, connection, tenant, read_only=False)
 
-    units.Database._begin = writing  # type: ignore[method-assign]
+    units.Database._begin = writing

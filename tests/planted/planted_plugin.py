@@ -35,11 +35,11 @@ def _plant_in_schema(statement: str) -> None:
         await connection.close()
 
     def planted(url: str, *given: object, **named: object) -> object:
-        done = migrate(url, *given, **named)  # type: ignore[arg-type]
+        done = migrate(url, *given, **named)
         # The caller's loop runs in this thread.
         thread = Thread(target=lambda: asyncio.run(execute(url)))
         thread.start()
         thread.join()
         return done
 
-    upgrade.upgrade = planted  # type: ignore[assignment]
+    upgrade.upgrade = planted

@@ -102,7 +102,7 @@ class WorkingLane:
         await self.beside.at(scope).working.append_scratchpad("the first note")
         await self._settled(scope)
         # The pool is emptied, so that what a connection says first is among the messages.
-        client = self.memory._tools.working.place._valkey.client  # type: ignore[attr-defined]
+        client = self.memory._tools.working.place._valkey.client
         await client._pool().discard_idle()
         return scope
 
