@@ -69,31 +69,31 @@ class Unit:
     def __init__(self, connection: asyncpg.Connection, tenant: UUID, *, seconds: float) -> None:
         self.connection = connection
         self.tenant = tenant
-        self._seconds = seconds
+        self.seconds = seconds
 
     async def fetch(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
         """All rows; the tenant is bound by the unit, never by the caller."""
         values["tenant"] = self.tenant
-        async with asyncio.timeout(self._seconds):
+        async with asyncio.timeout(self.seconds):
             return await self.connection.fetch(statement.sql, *statement.arguments(values))
 
     async def fetch_one(self, statement: Statement, **values: object) -> asyncpg.Record | None:
         """The first row, or nothing."""
         values["tenant"] = self.tenant
-        async with asyncio.timeout(self._seconds):
+        async with asyncio.timeout(self.seconds):
             return await self.connection.fetchrow(statement.sql, *statement.arguments(values))
 
     async def execute(self, statement: Statement, **values: object) -> int:
         """Run it; how many rows it touched."""
         values["tenant"] = self.tenant
-        async with asyncio.timeout(self._seconds):
+        async with asyncio.timeout(self.seconds):
             status = await self.connection.execute(statement.sql, *statement.arguments(values))
         return int(status.rsplit(" ", 1)[-1]) if status[-1:].isdigit() else 0
 
     async def execute_many(self, statement: Statement, rows: Sequence[dict[str, object]]) -> None:
         """Run it for each of `rows`, in their order, in one pipelined exchange."""
         given = [statement.arguments({**row, "tenant": self.tenant}) for row in rows]
-        async with asyncio.timeout(self._seconds):
+        async with asyncio.timeout(self.seconds):
             await self.connection.executemany(statement.sql, given)
 
     @cached_property
