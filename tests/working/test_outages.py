@@ -365,7 +365,11 @@ async def test_those_who_wait_for_a_connection_are_told_with_the_first_that_find
     opened: Callable[..., Any], proxy: Proxy, scope: Scope
 ) -> None:
     settings = contract_settings(
-        timeout_seconds=1, connect_timeout_seconds=1, retry_after_seconds=60, connections_max=2
+        timeout_seconds=1,
+        acquire_timeout_seconds=10,
+        connect_timeout_seconds=1,
+        retry_after_seconds=60,
+        connections_max=2,
     )
     async with opened(settings, url=proxy.url) as places:
         memory = WorkingMemory(places, scope)
