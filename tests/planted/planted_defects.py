@@ -328,7 +328,7 @@ class _Ignored(Exception):
 
 @_defect("service/test_models.py::test_a_vector_of_another_model_is_not_ranked")
 def vectors_of_another_model_ranked() -> None:
-    for statement in (retrieval.TURNS, retrieval.TURNS_OF_ACTOR, retrieval.OTHERS):
+    for statement in (retrieval.TURNS, retrieval.TURNS_OF_ACTOR, *retrieval.OTHERS.values()):
         _rewrite(statement, "v.model_id = :model", "(v.model_id = :model OR true)")
 
 
