@@ -83,7 +83,7 @@ def test_wrong_usage_is_one_line_that_names_the_part(
     ("arguments", "field"),
     [
         (("recall", "x", "--user", "a", "--org", "b"), "org"),
-        (("recall", "x", "--user", ""), "tenant"),
+        (("recall", "x", "--user", ""), "user"),
         (("recall", "x", "--project", " "), "project"),
         (("forget", "not-an-id", "--yes"), "ids"),
         (("forget", "7d2f0c1e-0a56-5b7c-9a3e-6d6e656d6963"), "--yes"),

@@ -288,4 +288,4 @@ async def test_d20_a_pattern_costs_no_more_than_its_text(
     assert unmatched == []
     assert keys == starred == []
     assert await here.working.list_keys("a*!") == [flood]
-    assert took < 5
+    assert took < 60  # by backtracking it would take years

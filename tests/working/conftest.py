@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from mnemic.embedded import EmbeddedServers
-from mnemic.settings import DatabaseSettings, WorkingSettings
+from mnemic.settings import MemorySettings, WorkingSettings
 from mnemic.store import roles
 from mnemic.store.unit import Database
 from mnemic.store.working.opening import WorkingPlaces, open_working
@@ -39,7 +39,7 @@ async def working_url(servers: EmbeddedServers, template: str) -> str:
 
 @pytest.fixture(scope="session")
 async def working_database(working_url: str) -> AsyncIterator[Database]:
-    made = Database(working_url, DatabaseSettings())
+    made = Database(working_url, MemorySettings().database)
     yield made
     await made.close()
 

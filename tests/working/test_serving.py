@@ -25,7 +25,7 @@ from working_valkey import Valkey
 from mnemic.embedded import EmbeddedServers
 from mnemic.errors import ConfigurationError, MnemicError, StoreUnavailable, Unavailable
 from mnemic.model.scope import Scope
-from mnemic.settings import DatabaseSettings, MemorySettings, WorkingSettings
+from mnemic.settings import MemorySettings, WorkingSettings
 from mnemic.store.unit import Database
 from mnemic.store.working.faults import Away, translated
 from mnemic.store.working.opening import WorkingPlaces, open_working, purge_expired
@@ -320,7 +320,7 @@ def test_each_loop_has_connections_of_its_own(
     servers: EmbeddedServers, working_url: str, scope: Scope
 ) -> None:
     async def once(number: int) -> Any:
-        database = Database(working_url, DatabaseSettings())
+        database = Database(working_url, MemorySettings().database)
         places = await open_working(
             servers.redis_url, database, contract_settings(), clock=TickingClock(), new_id=uuid4
         )
@@ -345,7 +345,7 @@ def test_each_loop_has_connections_of_its_own(
 def test_one_opening_serves_loops_that_come_after_each_other(
     servers: EmbeddedServers, working_url: str, scope: Scope
 ) -> None:
-    database = Database(working_url, DatabaseSettings())
+    database = Database(working_url, MemorySettings().database)
     answers = []
 
     async def begin() -> WorkingPlaces:
@@ -412,7 +412,7 @@ def test_a_forked_child_speaks_over_connections_of_its_own(
         await places.close()
         await database.close()
 
-    database = Database(working_url, DatabaseSettings())
+    database = Database(working_url, MemorySettings().database)
     thread_faults: list[BaseException] = []
 
     def run() -> None:
@@ -542,7 +542,7 @@ async def test_the_local_place_needs_no_server(scope: Scope) -> None:
 async def test_with_postgresql_away_what_valkey_has_is_served_and_nothing_is_called_absent(
     servers: EmbeddedServers, scope: Scope, clock: TickingClock, tmp_path: Path
 ) -> None:
-    nobody = Database(f"postgresql://mnemic_app@/none?host={tmp_path}", DatabaseSettings())
+    nobody = Database(f"postgresql://mnemic_app@/none?host={tmp_path}", MemorySettings().database)
     places = await open_working(
         servers.redis_url, nobody, contract_settings(), clock=clock, new_id=uuid4
     )

@@ -13,7 +13,7 @@ import structlog
 
 from mnemic.errors import MnemicError
 from mnemic.model.scope import Scope
-from mnemic.settings import DatabaseSettings, WorkingSettings
+from mnemic.settings import MemorySettings, WorkingSettings
 from mnemic.store.unit import Database
 from mnemic.store.working.opening import open_working
 from mnemic.tier.working import WorkingMemory
@@ -35,7 +35,7 @@ async def answered(memory: WorkingMemory, method: str, arguments: dict[str, Any]
 
 async def main(told: dict[str, Any]) -> None:
     """Serves until standard input ends."""
-    database = Database(told["database_url"], DatabaseSettings())
+    database = Database(told["database_url"], MemorySettings().database)
     behind = timedelta(milliseconds=told["clock_behind_ms"])
     places = await open_working(
         told["redis_url"],
