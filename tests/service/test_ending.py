@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -214,3 +214,46 @@ async def test_what_a_thinker_gives_is_checked_and_its_session_stays_open(
         ended = await memory.sessions.end(scope=session)
         assert ended is not None
         assert ended.created
+
+
+def _failing() -> Iterator[FactCreate]:
+    yield a_fact()
+    raise RuntimeError("out of order")
+
+
+class _Stating(RulesThinker):
+    """States whatever it is told to."""
+
+    def __init__(self, makes: Callable[[], Any]) -> None:
+        self.makes = makes
+
+    def extract_facts(self, text: str, *, actor: str, occurred_at: datetime) -> Any:
+        return self.makes()
+
+
+@pytest.mark.parametrize(
+    "makes",
+    [
+        lambda: None,
+        lambda: [None],
+        lambda: ["text"],
+        lambda: [a_fact(confidence=2.0)],
+        lambda: [a_fact(valid_from=datetime(2026, 3, 2))],  # noqa: DTZ001 - without a zone
+        lambda: [a_fact(object="\0")],
+        lambda: [a_fact()] * 1_001,
+        _failing,
+    ],
+)
+async def test_statements_that_cannot_be_kept_are_the_thinkers_fault(
+    settings: MemorySettings,
+    embedder: Embedder,
+    clock: TickingClock,
+    scope: Scope,
+    makes: Callable[[], Any],
+) -> None:
+    wiring = Wiring(settings, clock=clock, embedder=embedder, thinker=_Stating(makes))
+    async with MemoryManager(wiring) as memory:
+        with pytest.raises(ThinkerUnavailable):
+            await memory.remember("I use Vim.", scope=scope)
+
+        assert await memory.at(scope).semantic.search_facts("Vim") == []

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
 import pytest
 
-from mnemic import Conflict, EpisodeCreate, Forbidden, MemoryManager, NotFound, Scope
-from mnemic.errors import EmbedderUnavailable
+from mnemic import Conflict, EpisodeCreate, FactCreate, Forbidden, MemoryManager, NotFound, Scope
+from mnemic.errors import EmbedderUnavailable, InvalidInput, ThinkerUnavailable
 from mnemic.model.embedding import Vector
 from mnemic.model.episode import Episode, EpisodeDraft
 from mnemic.model.receipt import Receipt
@@ -306,3 +308,76 @@ async def test_without_the_embedder_the_vector_follows(
 
     assert between == 0
     assert await seen.fetchval(count, episode.id) == 1
+
+
+class _Spelled(RulesThinker):
+    """States facts in a spelling of its own."""
+
+    def extract_facts(
+        self, text: str, *, actor: str, occurred_at: datetime
+    ) -> Sequence[FactCreate]:
+        found = super().extract_facts(text, actor=actor, occurred_at=occurred_at)
+        return [replace(one, predicate=f" {one.predicate.title()}") for one in found]
+
+
+async def test_a_statement_is_the_same_in_another_spelling_of_its_predicate(
+    settings: MemorySettings, embedder: Any, clock: TickingClock, scope: Scope
+) -> None:
+    wiring = Wiring(settings, clock=clock, embedder=embedder, thinker=_Spelled())
+    async with MemoryManager(wiring) as memory:
+        turns, episode = await _ended(memory, scope)
+        await memory.at(scope).semantic.extract_facts_from_episode(episode)
+
+        await memory.forget([turns[0].id, turns[1].id], scope=scope)
+
+        left = await memory.at(scope).semantic.search_facts("use", limit=50)
+    assert [fact.object for fact in left] == ["Valkey"]
+
+
+class _Silent(RulesThinker):
+    """Finds nothing to tell in what is left, or fails."""
+
+    fault: Exception | None = None
+
+    async def summarise(self, session: SessionRecord) -> EpisodeDraft:
+        if self.fault is not None:
+            raise self.fault
+        return await super().summarise(session)
+
+
+@pytest.fixture
+async def silent(
+    settings: MemorySettings, embedder: Any, clock: TickingClock
+) -> AsyncIterator[tuple[MemoryManager, _Silent]]:
+    """A manager whose Thinker falls silent when it is told to."""
+    thinker = _Silent()
+    wiring = Wiring(settings, clock=clock, embedder=embedder, thinker=thinker)
+    async with MemoryManager(wiring) as memory:
+        yield memory, thinker
+
+
+async def test_an_episode_of_which_nothing_is_left_to_tell_is_gone(
+    silent: tuple[MemoryManager, _Silent], scope: Scope, seen: asyncpg.Connection
+) -> None:
+    memory, thinker = silent
+    turns, _ = await _ended(memory, scope)
+    thinker.fault = InvalidInput("holds nothing to tell", field="turns")
+
+    gone = await memory.forget([turns[0].id, turns[1].id], scope=scope)
+
+    assert (gone.counts, gone.reworded) == ({"turn": 2, "episode": 1}, 0)
+    assert await _rows_with(seen, scope, SECRET) == []
+
+
+async def test_nothing_is_forgotten_while_the_thinker_fails(
+    silent: tuple[MemoryManager, _Silent], scope: Scope
+) -> None:
+    memory, thinker = silent
+    turns, episode = await _ended(memory, scope)
+    thinker.fault = RuntimeError("out of order")
+
+    with pytest.raises(ThinkerUnavailable, match="RuntimeError"):
+        await memory.forget([turns[0].id], scope=scope)
+
+    [told] = await memory.at(scope).episodic.get_by_task_type("conversation")
+    assert told == episode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from uuid import UUID, uuid5
 
@@ -174,11 +174,16 @@ async def extract_facts(tools: Tools, episode: Episode, *, scope: Scope) -> list
     )
     landed: list[UUID] = []
     for draft in drafts.values():
-        with after_landing() if landed else nullcontext(), suppress(Retracted):
+        with _again(landed), suppress(Retracted):
             receipt = await record_facts(tools, [draft], memory, scope=scope, evidence=evidence)
             landed.append(receipt.id)
-    with after_landing():
+    with _again(landed):
         return await get_facts(tools, landed, scope=scope, live_only=False)
+
+
+def _again(landed: Sequence[UUID]) -> AbstractContextManager[None]:
+    """What fails now fails after a statement has landed, if any has; once more changes nothing."""
+    return after_landing("extract them again") if landed else nullcontext()
 
 
 async def _episode(tools: Tools, identity: UUID, scope: Scope) -> Episode:

@@ -12,9 +12,8 @@ from mnemic.model.episode import Episode
 from mnemic.model.normalise import clean_text
 from mnemic.model.scope import Scope
 from mnemic.service.parsing import REASON_CHARS_MAX, checked_ids, checked_key, checked_scope
-from mnemic.service.reword_episode import Rewording, land_rewording, reword, statements_of
+from mnemic.service.reword_episode import Rewording, StatementKey, land_rewording, reword
 from mnemic.service.rights import require_write, scope_in_chain
-from mnemic.service.sessions import TURNS_MAX
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, answered, claimed, request_digest
 from mnemic.store.guards import AuditEntry
@@ -69,7 +68,8 @@ async def forget(
 
     The same idempotency key with the same ids gives the first answer again. Raises `NotFound` if
     one is not visible from `scope`, `Forbidden` if one stands in a wider scope without a grant,
-    `InvalidInput` for an empty or overlong list.
+    `InvalidInput` for an empty or overlong list, and `ThinkerUnavailable` if an episode is to be
+    told anew and the Thinker fails.
     """
     checked_scope(scope)
     wanted = checked_ids(ids, field="ids", items_max=tools.settings.limits.batch_max)
@@ -123,7 +123,10 @@ async def _land(
         gone = [one for one in told if rewordings[one.id].episode is None]
         counts += Counter(episode=len(gone))
         anew = [new for one in told if (new := rewordings[one.id].episode) is not None]
-        lost = await _resting_on_nothing(tools, unit, found, gone=gone, anew=anew)
+        stated: dict[UUID, frozenset[StatementKey]] = {
+            one.id: rewordings[one.id].stated for one in anew
+        }
+        lost = await _resting_on_nothing(unit, found, gone=gone, stated=stated)
         counts += await _delete_facts(unit, scope, lost)
         subjects = [(found[one][0], one) for one in wanted]
         subjects += [("episode", one.id) for one in gone] + [("fact", one.id) for one in lost]
@@ -148,7 +151,7 @@ async def _check_known(
         session = one.session_id
         if session is None:
             raise AssertionError(one)
-        left = min(await unit.turns.count(scope, session=session), TURNS_MAX)
+        left = await unit.turns.count(scope, session=session)
         if one.id not in rewordings or rewordings[one.id].turns != left:
             due.append(one)
     if due:
@@ -156,16 +159,16 @@ async def _check_known(
 
 
 async def _resting_on_nothing(
-    tools: Tools,
     unit: Unit,
     found: Mapping[UUID, tuple[str, UUID]],
     *,
     gone: Sequence[Episode],
-    anew: Sequence[Episode],
+    stated: Mapping[UUID, frozenset[StatementKey]],
 ) -> list[RestingFact]:
     """The facts that nothing speaks for now; what is gone or unsaid speaks for none of the others.
 
-    They may stand in narrower scopes, which read what stood here.
+    `stated` is what episodes that are told anew still say. The facts may stand in narrower scopes,
+    which read what stood here.
     """
     lost: dict[UUID, RestingFact] = {}
     for kind in ("turn", "episode"):
@@ -174,11 +177,10 @@ async def _resting_on_nothing(
         if sources:
             resting = await unit.lineage.resting_on(kind, sources)
             lost |= await _withdrawn(unit, kind, sources, resting)
-    for episode in anew:
-        said = statements_of(tools, episode)
-        resting = await unit.lineage.resting_on("episode", [episode.id])
+    for episode, said in stated.items():
+        resting = await unit.lineage.resting_on("episode", [episode])
         unsaid = [one for one in resting if one.key not in said]
-        lost |= await _withdrawn(unit, "episode", [episode.id], unsaid)
+        lost |= await _withdrawn(unit, "episode", [episode], unsaid)
     return list(lost.values())
 
 

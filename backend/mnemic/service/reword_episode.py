@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
+from mnemic.errors import InvalidInput
 from mnemic.model.embedding import Vector
 from mnemic.model.episode import Episode
 from mnemic.model.fact import FactCreate
 from mnemic.model.normalise import comparison_key
 from mnemic.model.scope import Scope
+from mnemic.model.turn import Turn
 from mnemic.service.sessions import turns_of
 from mnemic.service.thinking import read_statements, summarise
 from mnemic.service.tools import Tools
@@ -21,16 +23,21 @@ from mnemic.think import SessionRecord
 
 __all__ = ["Rewording", "StatementKey", "land_rewording", "reword", "statements_of"]
 
+
 StatementKey = tuple[str, str, str]
 """Subject, predicate and object of a statement, as they are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewording:
-    """An episode as what is left tells it; none if nothing is left."""
+    """An episode as what is left tells it, with what it states; none if nothing is left to tell.
+
+    `turns` are those that were left when it was thought of.
+    """
 
     turns: int
     episode: Episode | None
+    stated: frozenset[StatementKey] = frozenset()
     vector: Vector | None = None
     model: int | None = None
 
@@ -41,19 +48,24 @@ async def reword(
     """What the session of `episode` comes to without those turns. No transaction is open.
 
     Outcome, importance, trust and tags stay: they are nobody's words. What the session worked with
-    is gone since its end, so that the turns alone tell it.
+    is gone since its end, so that the turns alone tell it. Raises `ThinkerUnavailable`.
     """
     session = episode.session_id
     if session is None:
         raise AssertionError(episode)
-    said = await tools.transact(
-        scope.tenant.id, lambda unit: turns_of(unit, scope, session), read_only=True
-    )
+
+    async def read(unit: Unit) -> tuple[list[Turn], int]:
+        count = await unit.turns.count(scope, session=session, without=without)
+        return await turns_of(unit, scope, session), count
+
+    said, count = await tools.transact(scope.tenant.id, read, read_only=True)
     left = [turn for turn in said if turn.id not in without]
-    if not left:
-        return Rewording(turns=0, episode=None)
-    record = SessionRecord(turns=tuple(left), outcome_hint=episode.outcome)
-    draft = await summarise(tools, record)
+    try:
+        draft = await summarise(
+            tools, SessionRecord(turns=tuple(left), outcome_hint=episode.outcome)
+        )
+    except InvalidInput:  # nothing is left to tell
+        return Rewording(turns=count, episode=None)
     first, last = (pick(turn.occurred_at for turn in left) for pick in (min, max))
     told = replace(
         episode,
@@ -72,10 +84,10 @@ async def reword(
         occurred_at=first,
     )
     vectors = await tools.vectors([episode_text(told.title, told.summary, told.key_topics)])
+    new = Rewording(turns=count, episode=told, stated=frozenset(statements_of(tools, told)))
     if not vectors:
-        return Rewording(turns=len(left), episode=told)
-    model = await tools.live_model()
-    return Rewording(turns=len(left), episode=told, vector=vectors[0], model=model.id)
+        return new
+    return replace(new, vector=vectors[0], model=(await tools.live_model()).id)
 
 
 async def land_rewording(
@@ -99,6 +111,7 @@ def statements_of(tools: Tools, episode: Episode) -> dict[StatementKey, FactCrea
     found: dict[StatementKey, FactCreate] = {}
     for text in (episode.summary, episode.task_description, *episode.lessons_learned):
         for draft in read_statements(tools, text, occurred_at=episode.occurred_at):
-            key = (comparison_key(draft.subject), draft.predicate, comparison_key(draft.object))
+            parts = (draft.subject, draft.predicate, draft.object)
+            key = (comparison_key(parts[0]), comparison_key(parts[1]), comparison_key(parts[2]))
             found.setdefault(key, draft)
     return found

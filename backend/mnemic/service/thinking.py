@@ -13,7 +13,7 @@ from mnemic.errors import InvalidInput, MnemicError, ThinkerUnavailable
 from mnemic.model.episode import EpisodeDraft, Outcome
 from mnemic.model.fact import FactCreate
 from mnemic.model.normalise import checked_unit, clean_name, clean_text
-from mnemic.service.parsing import checked_list
+from mnemic.service.parsing import checked_fact, checked_list
 from mnemic.service.tools import Tools
 from mnemic.settings import LimitSettings
 from mnemic.think import SessionRecord
@@ -45,13 +45,22 @@ async def summarise(tools: Tools, session: SessionRecord) -> EpisodeDraft:
 def read_statements(
     tools: Tools, text: str, *, occurred_at: datetime, actor: str = "User"
 ) -> Sequence[FactCreate]:
-    """What the actor states in the text. Raises `ThinkerUnavailable` when the Thinker fails."""
+    """What the actor states in the text, at most `ITEMS_MAX` statements that can be kept.
+
+    Raises `ThinkerUnavailable` when the Thinker fails or gives what cannot be held.
+    """
     try:
-        return tools.thinker.extract_facts(text, actor=actor, occurred_at=occurred_at)
+        # A host's own may give a generator, which fails while it is read.
+        drafts = list(tools.thinker.extract_facts(text, actor=actor, occurred_at=occurred_at))
     except MnemicError:
         raise
     except Exception as fault:
         raise _failed(fault) from fault
+    try:
+        checked = checked_list(drafts, field="facts", items_max=ITEMS_MAX)
+        return [checked_fact(one, tools.settings.limits) for one in checked]
+    except InvalidInput as fault:
+        raise ThinkerUnavailable(f"the Thinker's statements cannot be kept: {fault}") from fault
 
 
 def _failed(fault: Exception) -> ThinkerUnavailable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
@@ -52,7 +52,8 @@ BY_IDS = Statement(f"""
 """)
 
 COUNT = Statement("""
-    SELECT count(*) AS turns FROM mnemic.turns t WHERE {owned:t} AND t.session_id = :session
+    SELECT count(*) AS turns FROM mnemic.turns t
+     WHERE {owned:t} AND t.session_id = :session AND t.id <> ALL(CAST(:without AS uuid[]))
 """)
 
 LIFT = Statement("""
@@ -130,9 +131,11 @@ class TurnStore:
         )
         return [turn_of(row) for row in rows]
 
-    async def count(self, scope: Scope, *, session: UUID) -> int:
-        """How many turns of a session are visible from `scope`."""
-        row = await self._unit.fetch_one(COUNT, scopes=scope.visible_ids, session=session)
+    async def count(self, scope: Scope, *, session: UUID, without: Collection[UUID] = ()) -> int:
+        """How many turns of a session are visible from `scope`, those `without` left out."""
+        row = await self._unit.fetch_one(
+            COUNT, scopes=scope.visible_ids, session=session, without=list(without)
+        )
         return int(row["turns"]) if row is not None else 0
 
     async def by_ids(self, scope: Scope, ids: Sequence[UUID]) -> list[Turn]:

@@ -45,7 +45,7 @@ class Lifecycle:
         the session rests then, and the same call makes the checkpoint later.
         """
         await pause_session(self._tools, scope=scope)
-        with after_landing():
+        with after_landing("pause it again"):
             return await WorkingMemory(self._tools.working, scope).create_checkpoint()
 
     async def resume(self, *, scope: Scope, checkpoint_id: str | None = None) -> Session:
@@ -58,10 +58,10 @@ class Lifecycle:
         if checkpoint_id is not None:
             # Before the session is active again, so that an unknown one changes nothing.
             await working.restore_checkpoint(checkpoint_id)
-            with after_landing():
+            with after_landing("resume it again"):
                 return await resume_session(self._tools, scope=scope)
         session = await resume_session(self._tools, scope=scope)
-        with after_landing():
+        with after_landing("resume it again"):
             if await _is_empty(working) and (known := await working.checkpoints()):
                 newest = max(known, key=lambda one: (one.created_at, one.id))
                 await working.restore_checkpoint(str(newest.id))
