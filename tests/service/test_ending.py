@@ -228,6 +228,7 @@ class _Stating(RulesThinker):
         self.makes = makes
 
     def extract_facts(self, text: str, *, actor: str, occurred_at: datetime) -> Any:
+        del text, actor, occurred_at
         return self.makes()
 
 
@@ -243,6 +244,7 @@ class _Stating(RulesThinker):
         lambda: [a_fact()] * 1_001,
         _failing,
     ],
+    ids=["nothing", "none", "text", "too sure", "no zone", "NUL", "too many", "broken off"],
 )
 async def test_statements_that_cannot_be_kept_are_the_thinkers_fault(
     settings: MemorySettings,
