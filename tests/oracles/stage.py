@@ -94,6 +94,8 @@ async def standing(servers: EmbeddedServers, template: str, name: str) -> AsyncI
         database_url=servers.postgres_url(roles.APP_ROLE, name),
         redis_url=servers.redis_url,
         context={"deadline_ms": 60_000},
+        # A run looks at every tenant of the database, those of other tests among them.
+        maintenance={"tenants_max": 10_000},
         database={"require_durable": False},
         working={"timeout_seconds": 5, "connect_timeout_seconds": 5},
     )
