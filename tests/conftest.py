@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -109,6 +109,19 @@ async def template(servers: EmbeddedServers) -> str:
     await roles.init(servers.postgres_url(), database=_TEMPLATE)
     upgrade(servers.postgres_url(roles.OWNER_ROLE, _TEMPLATE))
     return _TEMPLATE
+
+
+@pytest.fixture(scope="session")
+def named_database(servers: EmbeddedServers, template: str) -> Callable[[str], Awaitable[str]]:
+    """Copies the migrated database under a name, for the whole run; gives the name."""
+
+    async def make(name: str) -> str:
+        await _execute(servers, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        # Settings of roles in a database are not copied with it.
+        await roles.init(servers.postgres_url(), database=name)
+        return name
+
+    return make
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -26,13 +26,9 @@ NAME = "concurrency"
 
 
 @pytest.fixture(scope="session")
-async def concurrent_database(servers: EmbeddedServers, template: str) -> str:
+async def concurrent_database(named_database: Callable[[str], Awaitable[str]]) -> str:
     """The name of a migrated database."""
-    connection = await asyncpg.connect(servers.postgres_url())
-    await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template} STRATEGY file_copy")
-    await connection.close()
-    await roles.init(servers.postgres_url(), database=NAME)
-    return NAME
+    return await named_database(NAME)
 
 
 @pytest.fixture

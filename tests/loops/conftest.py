@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import asyncpg
 import pytest
 
 from mnemic.embedded import EmbeddedServers
@@ -23,13 +22,9 @@ SCRIPT_SECONDS_MAX = 60
 
 
 @pytest.fixture(scope="session")
-async def loops_database(servers: EmbeddedServers, template: str) -> str:
+async def loops_database(named_database: Callable[[str], Awaitable[str]]) -> str:
     """The name of a migrated database."""
-    connection = await asyncpg.connect(servers.postgres_url())
-    await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template} STRATEGY file_copy")
-    await connection.close()
-    await roles.init(servers.postgres_url(), database=NAME)
-    return NAME
+    return await named_database(NAME)
 
 
 @pytest.fixture(scope="session")

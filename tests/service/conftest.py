@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import asyncpg
 import pytest
@@ -44,12 +44,11 @@ async def embedder() -> AsyncIterator[OnceOpen]:
 
 
 @pytest.fixture(scope="session")
-async def settings(servers: EmbeddedServers, template: str) -> MemorySettings:
+async def settings(
+    servers: EmbeddedServers, named_database: Callable[[str], Awaitable[str]]
+) -> MemorySettings:
     """Settings of a migrated database that the verbs share."""
-    connection = await asyncpg.connect(servers.postgres_url())
-    await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template} STRATEGY file_copy")
-    await connection.close()
-    await roles.init(servers.postgres_url(), database=NAME)
+    await named_database(NAME)
     return MemorySettings(
         database_url=servers.postgres_url(roles.APP_ROLE, NAME),
         redis_url=servers.redis_url,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -43,13 +43,9 @@ DATABASE = {
 
 
 @pytest.fixture(scope="session")
-async def wire_database(servers: EmbeddedServers, template: str) -> str:
+async def wire_database(named_database: Callable[[str], Awaitable[str]]) -> str:
     """The name of a migrated database."""
-    connection = await asyncpg.connect(servers.postgres_url())
-    await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template} STRATEGY file_copy")
-    await connection.close()
-    await roles.init(servers.postgres_url(), database=NAME)
-    return NAME
+    return await named_database(NAME)
 
 
 # Whoever is stalled is told soon, and looks again soon.

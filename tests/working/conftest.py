@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import asyncpg
 import pytest
 
 from mnemic.embedded import EmbeddedServers
@@ -28,12 +27,11 @@ NAME = "working"
 
 
 @pytest.fixture(scope="session")
-async def working_url(servers: EmbeddedServers, template: str) -> str:
+async def working_url(
+    servers: EmbeddedServers, named_database: Callable[[str], Awaitable[str]]
+) -> str:
     """A migrated database that the tests of working memory share."""
-    connection = await asyncpg.connect(servers.postgres_url())
-    await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template} STRATEGY file_copy")
-    await connection.close()
-    await roles.init(servers.postgres_url(), database=NAME)
+    await named_database(NAME)
     return servers.postgres_url(roles.APP_ROLE, NAME)
 
 
