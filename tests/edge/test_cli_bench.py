@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import asyncpg
 import pytest
 from redis.asyncio import Redis
 
-from mnemic.edge.cli import bench_latency
 from mnemic.edge.cli.bench_ground import Ground, fill_scope
 from mnemic.edge.cli.bench_latency import OPERATIONS, SCOPE, Latency, Size, measure
 from mnemic.edge.cli.bench_soak import COUNT_GROWTH_MAX, growth_of, soak
@@ -140,14 +140,14 @@ async def test_bare_sends_what_ours_sends(ground: Ground) -> None:
 
 
 async def test_a_bare_driver_that_sees_something_else_is_refused(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
+    ground: Ground, shared_database: Any
 ) -> None:
     await fill_scope(ground.tools, SCOPE, 16)
-    monkeypatch.setattr(bench_latency, "_are_the_candidates", lambda _ours, _rows: False)
+    elsewhere = replace(ground, database_url=shared_database.app_url)
     size = Size(rows=0, tenants=0, memories=16, rounds=1, calls=2)
 
     with pytest.raises(MnemicError, match="does not see what episodic_search sees"):
-        await measure(ground, size, progress=not_counted)
+        await measure(elsewhere, size, progress=not_counted)
 
 
 def test_a_ratio_is_the_median_over_the_rounds_of_p95_by_p95() -> None:
