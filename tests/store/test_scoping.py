@@ -29,7 +29,9 @@ EXCEPTIONS = {
     "StatisticsStore.uncount": "holds the row",
     "VectorStore.drop": "the rows are held",
     "VectorStore.missing": "the whole tenant",
+    "TombstoneStore.hold": "it was asked with one",
     "VectorStore.put": "the memory's own row decides",
+    "VectorStore.still": "the whole tenant",
 }
 
 

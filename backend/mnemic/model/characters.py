@@ -15,14 +15,18 @@ INVISIBLE = (
 """What Unicode lets a renderer leave out, as the inside of a set of a regular expression."""
 
 _BLANK_PATTERN = "\u2800"
+# Controls that are no white space, a pattern without dots, and what anchors a gloss.
+_UNSHOWN = "\x01-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u2800\ufff9-\ufffb"
 # The tags after a black flag tell England's from Scotland's; anywhere else nobody sees them.
-_HIDDEN = re.compile(f"(?P<flag>\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f)|[{INVISIBLE}]+")
+_HIDDEN = re.compile(
+    f"(?P<flag>\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f)|[{INVISIBLE}{_UNSHOWN}]+"
+)
 _UNSEEN = re.compile(f"[{INVISIBLE}]")
 
 
 def without_invisible(text: str) -> str:
-    """The text without what nobody sees: zero-width and bidi marks, fillers, selectors, tags."""
-    if text.isascii():
+    """The text without what nobody sees: zero-width and bidi marks, controls, fillers, tags."""
+    if text.isascii() and text.isprintable():
         return text
     return _HIDDEN.sub(lambda found: found["flag"] or "", text)
 

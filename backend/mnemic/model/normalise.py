@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 KEY_BYTES_MAX = 512
+MARKS_MAX = 30  # as in a stream-safe text (Unicode Standard Annex 15)
 JSON_DEPTH_MAX = 32
 JSON_PARTS_MAX = 1_000_000
 INTEGER_MAX = 2**63 - 1
@@ -57,7 +58,11 @@ def shown(value: object) -> str:
 
 
 def held_text(value: object, *, field: str) -> str:
-    """The text as given, if a database can hold it: neither NUL nor a lone surrogate in it."""
+    """The text as given, if a database can hold it: neither NUL nor a lone surrogate in it.
+
+    Nor are there more than `MARKS_MAX` combining marks in a row: putting them in order takes time
+    that grows with the square of their number.
+    """
     if not isinstance(value, str):
         raise InvalidInput(f"must be text, not {type(value).__name__}", field=field)
     if "\x00" in value:
@@ -68,7 +73,24 @@ def held_text(value: object, *, field: str) -> str:
         raise InvalidInput(
             f"holds a lone surrogate at character {fault.start}; remove it", field=field
         ) from None
+    if (at := _beyond_marks(value)) is not None:
+        raise InvalidInput(
+            f"holds more than {MARKS_MAX} combining marks in a row at character {at}; remove some",
+            field=field,
+        )
     return value
+
+
+def _beyond_marks(text: str) -> int | None:
+    """Where a run of combining marks is too long, if one is."""
+    if text.isascii():
+        return None
+    run = 0
+    for at, character in enumerate(text):
+        run = run + 1 if unicodedata.combining(character) else 0
+        if run > MARKS_MAX:
+            return at
+    return None
 
 
 def clean_text(value: object, *, field: str, chars_max: int) -> str:

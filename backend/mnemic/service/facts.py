@@ -166,16 +166,10 @@ async def extract_facts(tools: Tools, episode: Episode, *, scope: Scope) -> list
         trust=episode.trust,
         source="episode",
     )
-    evidence = Evidence(
-        kind="episode",
-        source_id=episode.id,
-        observed_at=episode.occurred_at,
-        session_id=episode.session_id,
-    )
     landed: list[UUID] = []
     for draft in drafts.values():
         with _again(landed), suppress(Retracted):
-            receipt = await record_facts(tools, [draft], memory, scope=scope, evidence=evidence)
+            receipt = await record_facts(tools, [draft], memory, scope=scope, source=episode)
             landed.append(receipt.id)
     with _again(landed):
         return await get_facts(tools, landed, scope=scope, live_only=False)

@@ -145,6 +145,8 @@ async def _end(tools: Tools, scope: Scope) -> int | None:
         if isinstance(fault, Unavailable) and not isinstance(fault, ThinkerUnavailable):
             raise
         log.warning("session_not_ended", session=str(scope.id), reason=fault.code)
+    except Exception:  # one session that nobody foresaw holds up no other
+        log.exception("session_not_ended", session=str(scope.id))
     else:
         return int(receipt is None or receipt.created)
     return None
@@ -183,7 +185,8 @@ async def _keep(
 
     async def land(unit: Unit) -> None:
         for kind in dict.fromkeys(one.kind for one, _ in pairs):
-            found = [(one.id, vector) for one, vector in pairs if one.kind == kind]
+            still = await unit.vectors.still(kind, [one for one, _ in pairs if one.kind == kind])
+            found = [(one.id, vector) for one, vector in pairs if one.id in still]
             await unit.vectors.put(kind, found, model=model.id)
 
     await tools.transact(tenant, land)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID, uuid5
 
+from mnemic.errors import Conflict, NotFound
 from mnemic.model.embedding import Vector
+from mnemic.model.episode import Episode
 from mnemic.model.fact import Fact, FactCreate, FactId
 from mnemic.model.normalise import clean_text, comparison_key, digest
 from mnemic.model.receipt import Receipt
@@ -27,13 +29,14 @@ async def record_facts(
     memory: Memory,
     *,
     scope: Scope,
-    evidence: Evidence | None = None,
+    source: Episode | None = None,
     stated: bool = True,
 ) -> Receipt:
     """The statements stand in `scope`, all or none; the receipt names the first.
 
-    Their evidence is this call, or the source that is given. Raises `Retracted` if one of them was
-    retracted here, unless `memory.lift`.
+    Their evidence is this call, or the episode that they were read in. Raises `Retracted` if one of
+    them was retracted here, unless `memory.lift`; `NotFound` if the episode is gone, and `Conflict`
+    if it was told anew meanwhile.
     """
     checked_scope(scope)
     facts = [_fact(tools, draft, memory, scope) for draft in drafts]
@@ -42,9 +45,11 @@ async def record_facts(
     model = await tools.live_model() if vectors else None
     source_id = uuid5(scope.id, f"call;{memory.key}") if memory.key else tools.new_id()
     call = Evidence(kind="call", source_id=source_id, observed_at=memory.occurred_at)
-    sources = [evidence or call]
+    sources = [call if source is None else _evidence(source)]
 
     async def land(unit: Unit, now: datetime) -> Receipt:
+        if source is not None:
+            await _hold(unit, scope, source)
         ready: list[tuple[UUID, Vector]] = []
         landings = await unit.ledger.put_all(scope, facts, sources, now=now, lift=memory.lift)
         if vectors:
@@ -71,6 +76,28 @@ async def record_facts(
         key=memory.key,
     )
     return await land_once(tools, write, land, scope=scope)
+
+
+def _evidence(source: Episode) -> Evidence:
+    return Evidence(
+        kind="episode",
+        source_id=source.id,
+        observed_at=source.occurred_at,
+        session_id=source.session_id,
+    )
+
+
+async def _hold(unit: Unit, scope: Scope, source: Episode) -> None:
+    """The episode stands, and says what it said; whoever forgets of it waits."""
+    held = await unit.episodes.hold(scope, source.id)
+    if held is None:
+        raise NotFound("No such episode in this scope.", id=source.id)
+    if _told(held) != _told(source):
+        raise Conflict("The episode was told anew at this moment; extract again.", id=source.id)
+
+
+def _told(episode: Episode) -> tuple[str, ...]:
+    return (episode.summary, episode.task_description, *episode.lessons_learned)
 
 
 def _searched(landing: FactLanding) -> bool:

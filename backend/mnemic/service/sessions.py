@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from mnemic.errors import Conflict
 from mnemic.model.scope import Scope
 from mnemic.model.session import Session, SessionState
 from mnemic.model.turn import Turn
@@ -11,7 +12,14 @@ from mnemic.service.parsing import session_scope
 from mnemic.service.tools import Tools
 from mnemic.store.unit import Unit
 
-__all__ = ["TURNS_MAX", "pause_session", "resume_session", "start_session", "turns_of"]
+__all__ = [
+    "TURNS_MAX",
+    "pause_session",
+    "require_open",
+    "resume_session",
+    "start_session",
+    "turns_of",
+]
 
 TURNS_MAX = 100_000
 _PAGE = 2_000
@@ -40,6 +48,15 @@ async def pause_session(tools: Tools, *, scope: Scope) -> Session:
 async def resume_session(tools: Tools, *, scope: Scope) -> Session:
     """The session is active again. Raises `NotFound`, or `Conflict` if it has ended."""
     return await _set_state(tools, scope, SessionState.ACTIVE)
+
+
+async def require_open(tools: Tools, *, scope: Scope) -> None:
+    """The session is there and has not ended. Raises `NotFound`, `Conflict`."""
+    session = await tools.transact(
+        scope.tenant.id, lambda unit: unit.sessions.get(scope), read_only=True
+    )
+    if session.state is SessionState.ENDED:
+        raise Conflict("The session has ended; start one under another name.", id=scope.id)
 
 
 async def _set_state(tools: Tools, scope: Scope, state: SessionState) -> Session:

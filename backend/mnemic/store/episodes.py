@@ -55,6 +55,10 @@ BROWSE = Statement("""
      LIMIT :limit
 """)
 
+HOLD = Statement("""
+    SELECT e.* FROM mnemic.episodes e WHERE {owned:e} AND e.id = :id FOR SHARE
+""")
+
 SET_IMPORTANCE = Statement("""
     UPDATE mnemic.episodes e SET importance_score = :score, updated_at = :now
      WHERE {tenant:e} AND e.id = :id
@@ -114,6 +118,11 @@ class EpisodeStore:
         """The episodes among `ids` that are visible from `scope`, in no order."""
         rows = await self._unit.fetch(BY_IDS, scopes=scope.visible_ids, ids=list(ids))
         return [episode_of(row) for row in rows]
+
+    async def hold(self, scope: Scope, identity: UUID) -> Episode | None:
+        """The episode if it is visible from `scope`; until the unit ends it stays as it is."""
+        row = await self._unit.fetch_one(HOLD, scopes=scope.visible_ids, id=identity)
+        return None if row is None else episode_of(row)
 
     async def browse(
         self,

@@ -12,12 +12,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from mnemic.errors import Conflict
 from mnemic.model.fact import Fact, FactId
 from mnemic.model.normalise import comparison_key
 from mnemic.model.scope import MemoryScope, Scope
 from mnemic.store.columns import wording_values
 from mnemic.store.fact_history import FactHistory
+from mnemic.store.faults import Raced
 from mnemic.store.statement import Statement
 from mnemic.store.tombstones import fact_mark
 from mnemic.store.wording import words_of
@@ -266,7 +266,7 @@ class FactLedger:
         known = await self._unit.fetch_one(LOCK_LIVE, **keys)
         if known is None:
             # The winner of the race was retired meanwhile.
-            raise Conflict("The fact changed at the same moment; retry.")
+            raise Raced
         version = await self.reinforce(known["id"], evidence, now=now)
         return FactLanding(
             id=FactId(known["id"]), created=False, version=version or known["reinforcement_count"]

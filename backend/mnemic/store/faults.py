@@ -24,6 +24,7 @@ from mnemic.store.connecting import refuses_settings
 __all__ = [
     "BEHIND_A_POOLER",
     "LOST",
+    "Raced",
     "after_landing",
     "is_retryable",
     "tells_outcome",
@@ -64,6 +65,10 @@ _BY_STATE: dict[str, tuple[type[MnemicError], str]] = {
     "40001": (StoreUnavailable, "Too many writers at once; nothing was changed."),
     "40P01": (StoreUnavailable, "Too many writers at once; nothing was changed."),
 }
+
+
+class Raced(Exception):
+    """Others changed what this unit had read: it is to be run again as a whole."""
 
 
 @contextmanager

@@ -50,15 +50,24 @@ UNLINK = {
 
 # A fact of a session whose equal stood above when it ended left its row there: it says the same.
 LEFT_BEHIND = Statement("""
-    SELECT s.id FROM mnemic.facts s JOIN mnemic.facts f ON f.id = s.superseded_by
+    SELECT s.id, s.scope_id FROM mnemic.facts s JOIN mnemic.facts f ON f.id = s.superseded_by
      WHERE {tenant:s} AND {tenant:f} AND f.scope_id = :scope AND f.id = ANY(CAST(:ids AS uuid[]))
        AND s.scope_id <> f.scope_id AND s.subject_key = f.subject_key
        AND s.predicate = f.predicate AND s.object_key = f.object_key
      ORDER BY s.id FOR UPDATE OF s
 """)
 
-FORGET_LEFT_BEHIND = Statement("""
-    DELETE FROM mnemic.facts s WHERE {tenant:s} AND s.id = ANY(CAST(:ids AS uuid[]))
+# A note of a receipt says in what form a name was kept, and so quotes it.
+CLEAR_NOTES = Statement("""
+    UPDATE mnemic.idempotency_keys k
+       SET answer = CASE jsonb_typeof(k.answer)
+                      WHEN 'array' THEN (SELECT jsonb_agg(e.one - 'notes' ORDER BY e.place)
+                                           FROM jsonb_array_elements(k.answer) WITH ORDINALITY
+                                                AS e(one, place))
+                      ELSE k.answer - 'notes' END
+     WHERE {tenant:k} AND strpos(CAST(k.answer AS text), '"notes": [') > 0
+       AND EXISTS (SELECT FROM unnest(CAST(:ids AS text[])) AS i(id)
+                    WHERE strpos(CAST(k.answer AS text), i.id) > 0)
 """)
 
 VISIBLE = {
@@ -121,6 +130,11 @@ class ForgettingStore:
             ]
         return [episode_mark(row["summary"]) for row in rows]
 
+    async def clear_notes(self, scope: Scope, ids: Sequence[UUID]) -> None:
+        """No answer that a key was given quotes these memories any more; ids and versions stay."""
+        del scope  # a key of any scope of the tenant may have made them
+        await self._unit.execute(CLEAR_NOTES, ids=[str(one) for one in ids])
+
     async def delete(self, scope: Scope, noun: str, ids: Sequence[UUID]) -> int:
         """The memories of exactly this scope are gone, vectors and evidence with them.
 
@@ -135,11 +149,16 @@ class ForgettingStore:
     async def _delete(self, place: UUID, noun: str, ids: Sequence[UUID]) -> int:
         if noun == "fact":
             rows = await self._unit.fetch(LEFT_BEHIND, scope=place, ids=list(ids))
-            left = [row["id"] for row in rows]
-            await self._unit.execute(UNLINK[noun], ids=left)
-            await self._unit.execute(FORGET_LEFT_BEHIND, ids=left)
+            if rows:
+                await self._unit.execute(UNLINK[noun], ids=[row["id"] for row in rows])
+            for session in sorted({row["scope_id"] for row in rows}):
+                left = [row["id"] for row in rows if row["scope_id"] == session]
+                await self._remove(session, noun, left)
         if noun in UNLINK:
             await self._unit.execute(UNLINK[noun], ids=list(ids))
+        return await self._remove(place, noun, ids)
+
+    async def _remove(self, place: UUID, noun: str, ids: Sequence[UUID]) -> int:
         rows = await self._unit.fetch(FORGET[noun], scope=place, ids=list(ids))
         unused = [(row["kind"], row["term"]) for row in rows if row["id"] is None]
         await self._unit.statistics.drop_unused(place, unused)

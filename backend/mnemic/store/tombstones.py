@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
-from uuid import uuid5
+from uuid import UUID, uuid5
 
 from mnemic.errors import Retracted
 from mnemic.model.normalise import comparison_key, digest
 from mnemic.model.scope import Scope
+from mnemic.store.faults import Raced
 from mnemic.store.statement import Statement
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class TombstoneStore:
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
+        self._let_in: dict[tuple[UUID, ...], set[bytes]] = {}
 
     async def add(
         self,
@@ -99,7 +101,20 @@ class TombstoneStore:
     async def refused(self, scope: Scope, marks: Sequence[bytes]) -> set[bytes]:
         """Which of the values are refused in `scope`, by itself or by a scope above it."""
         rows = await self._unit.fetch(REFUSED, scopes=scope.visible_ids, marks=list(marks))
-        return {row["digest"] for row in rows}
+        refused = {row["digest"] for row in rows}
+        let_in = self._let_in.setdefault(tuple(scope.visible_ids), set())
+        let_in.update(one for one in marks if one not in refused)
+        return refused
+
+    async def hold(self) -> None:
+        """Nothing that was let in by this unit was retracted by others meanwhile.
+
+        Who writes a value waits for whoever is forgetting it, by the row that both of them want,
+        and has asked before. Raises `Raced`: the unit is to ask again. No scope: it asked with one.
+        """
+        for scopes, marks in self._let_in.items():
+            if marks and await self._unit.fetch(REFUSED, scopes=list(scopes), marks=list(marks)):
+                raise Raced
 
     async def respect(self, scope: Scope, mark: bytes, *, now: datetime, lift: bool) -> None:
         """The value may stand in `scope`.

@@ -17,7 +17,7 @@ from uuid import UUID
 
 import asyncpg
 
-from mnemic.errors import ConfigurationError, OutcomeUnknown, StoreUnavailable
+from mnemic.errors import ConfigurationError, Conflict, OutcomeUnknown, StoreUnavailable
 from mnemic.model.scope import TenantId
 from mnemic.settings import DatabaseSettings
 from mnemic.store.embedding_models import EmbeddingModelStore
@@ -25,7 +25,7 @@ from mnemic.store.entities import EntityStore
 from mnemic.store.episodes import EpisodeStore
 from mnemic.store.fact_ledger import FactLedger
 from mnemic.store.facts import FactStore
-from mnemic.store.faults import LOST, is_retryable, tells_outcome, translated
+from mnemic.store.faults import LOST, Raced, is_retryable, tells_outcome, translated
 from mnemic.store.forgetting import ForgettingStore
 from mnemic.store.grants import GrantStore
 from mnemic.store.guards import GuardStore
@@ -273,10 +273,18 @@ class Database:
         for attempt in range(self._settings.retry_max + 1):
             try:
                 async with self.open_unit(tenant, read_only=read_only) as unit:
-                    return await work(unit)
+                    result = await work(unit)
+                    if not read_only and "tombstones" in vars(unit):  # if it was asked
+                        await unit.tombstones.hold()
+                    return result
             except asyncpg.PostgresError as fault:
                 if not is_retryable(fault) or attempt == self._settings.retry_max:
                     raise translated(fault) or fault from fault
+            except Raced as fault:
+                if attempt == self._settings.retry_max:
+                    raise Conflict(
+                        "Others change the same memory at this moment; retry."
+                    ) from fault
             pause = min(_BACKOFF_SECONDS * 2**attempt, _BACKOFF_SECONDS_MAX)
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
         raise AssertionError

@@ -67,6 +67,16 @@ MISSING = {
     for noun in KINDS
 }
 
+# Held until the vector is there: nobody gives the memory other words meanwhile.
+STILL = {
+    noun: Statement(f"""
+        SELECT m.* FROM mnemic.{noun}s m
+         WHERE {{tenant:m}} AND m.needs_vector AND m.id = ANY(CAST(:ids AS uuid[]))
+         ORDER BY m.id FOR UPDATE
+    """)
+    for noun in KINDS
+}
+
 # `+ 0` keeps the planner from an approximate index.
 NEAREST = {
     noun: Statement(f"""
@@ -151,6 +161,15 @@ class VectorStore:
                     PendingText(kind=kind, id=row["id"], text=_text(kind, row)) for row in rows
                 ]
         return found
+
+    async def still(self, kind: str, pending: Sequence[PendingText]) -> set[UUID]:
+        """Which of the memories of a kind still say what they said, and have no vector yet.
+
+        Their rows are held. One of the store methods without a scope, as `missing`.
+        """
+        rows = await self._unit.fetch(STILL[kind], ids=[one.id for one in pending])
+        told = {row["id"]: _text(kind, row) for row in rows}
+        return {one.id for one in pending if told.get(one.id) == one.text}
 
     async def nearest(self, scope: Scope, kind: str, vector: Vector, *, model: int) -> float | None:
         """The cosine of the nearest memory of a kind that is visible from `scope`, if any is."""

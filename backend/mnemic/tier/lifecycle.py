@@ -11,7 +11,12 @@ from mnemic.model.session import Session
 from mnemic.service.context import checked_budget, context
 from mnemic.service.end_session import end_session
 from mnemic.service.parsing import checked_outcome, checked_query, session_scope
-from mnemic.service.sessions import pause_session, resume_session, start_session
+from mnemic.service.sessions import (
+    pause_session,
+    require_open,
+    resume_session,
+    start_session,
+)
 from mnemic.service.tools import Tools
 from mnemic.store.faults import after_landing
 from mnemic.tier.working import WorkingMemory
@@ -56,6 +61,7 @@ class Lifecycle:
         """
         working = WorkingMemory(self._tools.working, session_scope(scope))
         if checkpoint_id is not None:
+            await require_open(self._tools, scope=scope)
             # Before the session is active again, so that an unknown one changes nothing.
             await working.restore_checkpoint(checkpoint_id)
             with after_landing("resume it again"):
