@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from uuid import UUID
 
 import asyncpg
 
 from mnemic import MemoryManager, Scope
+from mnemic.model.embedding import Embedder
 from mnemic.settings import MemorySettings
-from mnemic.testing import TickingClock
+from mnemic.testing import TickingClock, a_scope
+from mnemic.wiring import Wiring
 
 ROWS = "SELECT count(*) FROM mnemic.working_memory WHERE tenant_id = $1"
 NOTES = "SELECT count(*) FROM mnemic.working_notes WHERE tenant_id = $1"
+HEADS = "SELECT notes, notes_bytes, notes_expire_at FROM mnemic.working_heads WHERE tenant_id = $1"
+DUE = "SELECT tenant_id FROM mnemic.tenants_due('expire', 1000000, $1)"
+
+
+async def _due(seen: asyncpg.Connection, before: datetime) -> set[UUID]:
+    return {row["tenant_id"] for row in await seen.fetch(DUE, before)}
 
 
 async def test_what_has_expired_goes_when_no_outage_can_need_it(
@@ -39,13 +48,44 @@ async def test_what_has_expired_goes_when_no_outage_can_need_it(
     assert late.done >= settings.maintenance.batch_max + 3
 
 
-async def test_a_tenant_with_nothing_expired_is_not_looked_at(
-    memory: MemoryManager, scope: Scope, clock: TickingClock
+async def test_notes_that_have_expired_go_and_their_tenant_is_not_due_again(
+    settings: MemorySettings,
+    embedder: Embedder,
+    clock: TickingClock,
+    scope: Scope,
+    seen: asyncpg.Connection,
 ) -> None:
-    clock.advance(timedelta(days=400))
-    await memory.maintenance.expire()
+    in_postgres = settings.working.model_copy(update={"place": "postgres"})
+    wiring = Wiring(
+        settings.model_copy(update={"working": in_postgres}), clock=clock, embedder=embedder
+    )
+    async with MemoryManager(wiring) as memory:
+        working = memory.at(scope).working
+        for number in range(3):
+            await working.append_scratchpad(f"note {number}")
+        clock.advance(in_postgres.ttl + in_postgres.tombstone_ttl)
+        stood = await seen.fetchval(NOTES, scope.tenant.id)
+        due = await _due(seen, clock() - in_postgres.tombstone_ttl)
+
+        await memory.maintenance.expire()
+
+        assert (stood, scope.tenant.id in due) == (3, True)
+        assert await seen.fetchval(NOTES, scope.tenant.id) == 0
+        assert [tuple(row) for row in await seen.fetch(HEADS, scope.tenant.id)] == [(0, 0, None)]
+        assert scope.tenant.id not in await _due(seen, clock())
+        await working.append_scratchpad("anew")
+        assert await working.get_scratchpad() == ["anew"]
+
+
+async def test_a_tenant_with_nothing_expired_is_not_looked_at(
+    memory: MemoryManager, scope: Scope, clock: TickingClock, seen: asyncpg.Connection
+) -> None:
+    other = a_scope()
     await memory.at(scope).working.set("kept", 1, forever=True, durable=True)
+    await memory.at(other).working.set("k", 1, ttl_seconds=60, durable=True)
+    clock.advance(timedelta(days=400))
 
-    report = await memory.maintenance.expire()
+    due = await _due(seen, clock())
 
-    assert (report.tenants, report.done) == (0, 0)
+    assert scope.tenant.id not in due
+    assert other.tenant.id in due

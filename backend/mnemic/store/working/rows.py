@@ -88,11 +88,20 @@ PURGE = Statement("""
        SELECT x.id FROM mnemic.working_memory x
         WHERE {tenant:x} AND x.expires_at < :before ORDER BY x.expires_at LIMIT :limit)
 """)
+# The head goes with its notes, else the tenant stays due. The bound is asked twice, as whoever
+# wrote a note meanwhile has put it off.
 PURGE_NOTES = Statement("""
-    DELETE FROM mnemic.working_notes n
-     WHERE {tenant:n} AND n.scope_id IN (
-       SELECT h.scope_id FROM mnemic.working_heads h
-        WHERE {tenant:h} AND h.notes_expire_at < :before LIMIT :limit)
+    WITH ended AS (
+      UPDATE mnemic.working_heads h
+         SET notes = 0, notes_bytes = 0, notes_expire_at = NULL
+       WHERE {tenant:h} AND h.notes_expire_at < :before AND h.scope_id IN (
+         SELECT x.scope_id FROM mnemic.working_heads x
+          WHERE {tenant:x} AND x.notes_expire_at < :before
+          ORDER BY x.notes_expire_at LIMIT :limit)
+      RETURNING h.scope_id
+    )
+    DELETE FROM mnemic.working_notes n USING ended e
+     WHERE {tenant:n} AND n.scope_id = e.scope_id
 """)
 PURGE_SCOPE = Statement("""
     DELETE FROM mnemic.working_memory w WHERE {owned:w} AND w.expires_at < :before
@@ -238,7 +247,7 @@ async def recount(unit: Unit, scope: Scope, head: Head, now: datetime, before: d
 async def purge(unit: Unit, *, before: datetime, limit: int) -> int:
     """How many rows of the tenant, expired before then, are gone.
 
-    At most `limit` entries, and the notes of as many scopes.
+    At most `limit` entries, and the notes of as many scopes, whose heads say that they have none.
     """
     entries = await unit.execute(PURGE, before=before, limit=limit)
     return entries + await unit.execute(PURGE_NOTES, before=before, limit=limit)
