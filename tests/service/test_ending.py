@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +11,14 @@ from typing import Any
 import asyncpg
 import pytest
 
-from mnemic import FactCreate, MemoryManager, Scope, ThinkerUnavailable
+from mnemic import (
+    FactCreate,
+    MemoryManager,
+    ProcedureCreate,
+    Scope,
+    Step,
+    ThinkerUnavailable,
+)
 from mnemic.model.embedding import Embedder
 from mnemic.model.episode import EpisodeDraft
 from mnemic.model.turn import Turn
@@ -259,3 +267,42 @@ async def test_statements_that_cannot_be_kept_are_the_thinkers_fault(
             await memory.remember("I use Vim.", scope=scope)
 
         assert await memory.at(scope).semantic.search_facts("Vim") == []
+
+
+WAITING = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+
+
+async def test_two_sessions_with_a_procedure_of_one_new_name_end_at_once(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    project = scope.project("p")
+    sessions = [project.session("one"), project.session("two")]
+    for session in sessions:
+        await memory.at(session).procedural.record_procedure(
+            ProcedureCreate(
+                name="Deploy", task_type="deploy", steps=(Step(action=f"Tell {session.name}"),)
+            )
+        )
+        await memory.sessions.append(a_conversation([PUBLIC]), scope=session)
+    held = seen.transaction()
+    await held.start()
+    # Both have moved, or are to move, their procedures when neither can move its turns.
+    await seen.fetch("SELECT FROM mnemic.turns WHERE tenant_id = $1 FOR UPDATE", scope.tenant.id)
+    ends = [asyncio.ensure_future(memory.sessions.end(scope=session)) for session in sessions]
+    async with asyncio.timeout(30):
+        while await seen.fetchval(WAITING) < len(ends):  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.01)
+
+    await held.rollback()
+    receipts = await asyncio.gather(*ends)
+
+    assert all(receipt is not None and receipt.created for receipt in receipts)
+    versions = await seen.fetch(
+        "SELECT p.status, p.version, s.steps FROM mnemic.procedures p"
+        " JOIN mnemic.procedure_versions s ON s.procedure_id = p.id AND s.tenant_id = p.tenant_id"
+        " WHERE p.tenant_id = $1 AND p.scope_id = $2",
+        scope.tenant.id,
+        project.id,
+    )
+    assert {(row["status"], row["version"]) for row in versions} == {("live", 2)}
+    assert sum("Tell" in row["steps"] for row in versions) == 2

@@ -38,8 +38,16 @@ BEHIND_A_POOLER = (
 
 _RETRYABLE = frozenset({"40001", "40P01"})
 # Losing a race for one of these means that the winner's row must be read again, not that the call
-# failed: the single live value of a predicate, the live embedding model.
-_RACES = frozenset({"facts_live_single_key", "facts_live_value_key", "embedding_models_live_key"})
+# failed: the single live value of a predicate, the live procedure of a name, the live embedding
+# model.
+_RACES = frozenset(
+    {
+        "facts_live_single_key",
+        "facts_live_value_key",
+        "procedures_live_name_key",
+        "embedding_models_live_key",
+    }
+)
 
 # Classes of what a server says when the connection, or it, ends: but for 57014, which cancels.
 _ENDINGS = ("08", "57P", "58", "XX")
