@@ -19,7 +19,9 @@ READERS = {
 }
 _READER = "CREATE POLICY lookup_reader ON mnemic.{table} FOR SELECT TO mnemic_lookup USING (true)"
 
-# Tenants that have such a row: one index probe for each tenant, however many rows it has.
+# Tenants that have such a row. One scan finds each: it begins behind the tenant before and ends at
+# the first such row, so that no other row of a tenant that has one is read, but whatever lies
+# between in the index is, as are the rows of tenants that have none.
 _TENANTS_WITH = """
     SELECT a.tenant_id FROM (
       WITH RECURSIVE found (tenant_id) AS (

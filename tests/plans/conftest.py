@@ -74,6 +74,48 @@ FILL_FACT_VECTORS = """
       FROM mnemic.turn_vectors v WHERE v.tenant_id = $1
 """
 
+# What refers to those facts, and what they rest on.
+FILL_HISTORY = """
+    INSERT INTO mnemic.facts (tenant_id, id, scope_id, subject, subject_key, predicate, object,
+                              object_key, content, confidence, first_learned, last_reinforced,
+                              needs_vector, stats_counted, status, retired_at, superseded_by)
+    SELECT f.tenant_id, gen_random_uuid(), f.scope_id, 's', 's', 'noted', f.object, f.object_key,
+           f.content, 0.5, now(), now(), false, true, 'superseded', now(), f.id
+      FROM mnemic.facts f WHERE f.tenant_id = $1
+"""
+
+FILL_EVIDENCE = """
+    INSERT INTO mnemic.fact_evidence (tenant_id, fact_id, source_kind, source_id, observed_at)
+    SELECT f.tenant_id, f.id, 'turn', f.id, now() FROM mnemic.facts f WHERE f.tenant_id = $1
+"""
+
+FILL_EPISODES = """
+    WITH made AS (
+      INSERT INTO mnemic.episodes (tenant_id, id, scope_id, task_type, task_description, outcome,
+                                   importance_score, occurred_at, title, summary, content_digest,
+                                   needs_vector, stats_counted)
+      SELECT $1, gen_random_uuid(), $2, 'talk', 'talk', 'success', 0.5, now(), 't', 's', '\\x00',
+             false, true
+        FROM generate_series(1, $3::int)
+      RETURNING tenant_id, id, scope_id
+    )
+    INSERT INTO mnemic.sessions (tenant_id, id, scope_id, name, state, started_at, last_active_at,
+                                 ended_at, episode_id)
+    SELECT m.tenant_id, gen_random_uuid(), m.scope_id, 's', 'ended', now(), now(), now(), m.id
+      FROM made m
+"""
+
+FILL_HEADS = """
+    WITH made AS (
+      INSERT INTO mnemic.scopes (tenant_id, id, scope_type, path_digest)
+      SELECT $1, gen_random_uuid(), 'global', decode(lpad(to_hex(n), 8, '0'), 'hex')
+        FROM generate_series(1, $2::int) n
+      RETURNING tenant_id, id
+    )
+    INSERT INTO mnemic.working_heads (tenant_id, scope_id, notes, notes_expire_at)
+    SELECT m.tenant_id, m.id, 1, now() + random() * interval '1 day' FROM made m
+"""
+
 FILL_STATS = """
     INSERT INTO mnemic.term_stats (tenant_id, scope_id, kind, term, documents, occurrences)
     SELECT s.tenant_id, s.id, 'term', 'word' || n, 6, 6
@@ -130,7 +172,12 @@ async def busy_database(servers: EmbeddedServers, template: str) -> tuple[str, S
     await connection.execute(FILL_VECTORS, DIMENSIONS)
     await connection.execute(FILL_FACTS, scope.tenant.id)
     await connection.execute(FILL_FACT_VECTORS, scope.tenant.id)
+    await connection.execute(FILL_HISTORY, scope.tenant.id)
+    await connection.execute(FILL_EVIDENCE, scope.tenant.id)
+    await connection.execute(FILL_EPISODES, scope.tenant.id, UUID(str(scope.id)), ROWS)
     await connection.execute(FILL_STATS)
+    # After the words, which every scope has.
+    await connection.execute(FILL_HEADS, scope.tenant.id, ROWS)
     await connection.execute("VACUUM ANALYZE")
     await connection.close()
     return NAME, scope, model

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from mnemic.store import retrieval, statistics, turns
+from mnemic.store import forgetting, lineage, retrieval, statistics, turns
 from mnemic.store.statement import Statement
+from mnemic.store.working import rows
 
 TYPES = {
     "tenant": "uuid",
@@ -26,6 +27,11 @@ TYPES = {
     "ids": "uuid[]",
     "session": "uuid",
     "digests": "bytea[]",
+    "scope": "uuid",
+    "kind": "text",
+    "sources": "uuid[]",
+    "before": "timestamptz",
+    "limit": "bigint",
 }
 
 
@@ -143,3 +149,40 @@ async def test_known_ids_of_a_session_are_looked_up(busy: Any) -> None:
     )
 
     assert _indexes(nodes) == {"turns_external_key"}
+
+
+async def _listed(busy: Any, table: str) -> str:
+    found = await busy.connection.fetch(f"SELECT id FROM mnemic.{table} LIMIT 10")
+    listed = ", ".join(f"'{row['id']}'" for row in found)
+    return f"ARRAY[{listed}]::uuid[]"
+
+
+@pytest.mark.parametrize(
+    ("statement", "table", "indexes"),
+    [
+        (forgetting.LEFT_BEHIND, "facts", {"facts_pkey", "facts_superseded_by_idx"}),
+        (forgetting.UNLINK["fact"], "facts", {"facts_superseded_by_idx"}),
+        (forgetting.UNLINK["episode"], "episodes", {"sessions_episode_idx"}),
+        (lineage.RESTING, "facts", {"fact_evidence_source_idx", "facts_pkey"}),
+    ],
+    ids=["left_behind", "unlink_fact", "unlink_episode", "resting"],
+)
+async def test_what_refers_to_a_memory_is_found_from_its_other_end(
+    busy: Any, statement: Statement, table: str, indexes: set[str]
+) -> None:
+    ids = await _listed(busy, table)
+
+    nodes = await _plan(
+        busy, statement, ids=ids, sources=ids, kind="'turn'", scope=f"'{busy.scope.id}'"
+    )
+
+    assert indexes <= _indexes(nodes)
+    assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]
+
+
+async def test_notes_that_have_expired_are_found_by_when_they_expire(busy: Any) -> None:
+    nodes = await _plan(busy, rows.PURGE_NOTES, before="now() + interval '1 minute'", limit="50")
+
+    assert "working_heads_notes_expire_idx" in _indexes(nodes)
+    scans = [node for node in nodes if node["Node Type"] == "Seq Scan"]
+    assert [node for node in scans if node["Relation Name"] == "working_heads"] == []

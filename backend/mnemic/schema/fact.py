@@ -86,6 +86,12 @@ facts = memory_table(
     sa.Index(
         "facts_decay_idx", "tenant_id", "scope_id", "ease", "decay_key", postgresql_where=_LIVE
     ),
+    sa.Index(
+        "facts_superseded_by_idx",
+        "tenant_id",
+        "superseded_by",
+        postgresql_where=sa.text("superseded_by IS NOT NULL"),
+    ),
 )
 
 fact_evidence = tenant_table(

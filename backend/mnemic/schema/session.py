@@ -40,4 +40,10 @@ sessions = scoped_table(
         postgresql_where=sa.text("state <> 'ended'"),
     ),
     sa.Index("sessions_scope_idx", "tenant_id", "scope_id"),
+    sa.Index(
+        "sessions_episode_idx",
+        "tenant_id",
+        "episode_id",
+        postgresql_where=sa.text("episode_id IS NOT NULL"),
+    ),
 )

@@ -49,6 +49,12 @@ working_heads = tenant_table(
     sa.Column("fence", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     sa.Column("restored", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     reference("working_heads", "scope_id", "scopes"),
+    sa.Index(
+        "working_heads_notes_expire_idx",
+        "tenant_id",
+        "notes_expire_at",
+        postgresql_where=sa.text("notes_expire_at IS NOT NULL"),
+    ),
     key=("scope_id",),
 )
 
