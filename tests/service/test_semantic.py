@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import asyncpg
@@ -19,6 +19,8 @@ from mnemic import (
     Scope,
     Trust,
 )
+from mnemic.store.fact_ledger import FactLanding
+from mnemic.store.unit import Unit
 from mnemic.testing import a_fact
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -255,6 +257,43 @@ async def test_history_is_returned_as_history(memory: MemoryManager, scope: Scop
 
     assert before.status == "superseded"
     assert before.valid_to == AT
+
+
+async def test_history_that_is_told_again_says_how_often_it_was_told(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    past = a_fact(predicate="lives_in", object="Lisbon", valid_from=AT)
+    later = AT + timedelta(days=1)
+    await memory.store_fact(
+        a_fact(predicate="lives_in", object="Oslo", valid_from=later), scope=scope
+    )
+
+    receipts = [
+        await memory.store_fact(past, scope=scope, idempotency_key=key) for key in ("a", "b", "c")
+    ]
+
+    assert [receipt.version for receipt in receipts] == [1, 2, 3]
+    assert len({receipt.id for receipt in receipts}) == 1
+
+
+async def test_history_told_by_a_source_that_counted_keeps_its_count(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    here, tools = memory.at(scope).semantic, memory._tools
+    told = a_fact(predicate="lives_in", object="Lisbon", valid_from=AT)
+    await here.store_fact(
+        a_fact(predicate="lives_in", object="Oslo", valid_from=AT + timedelta(days=1))
+    )
+    await here.store_fact(told)
+    past = await here.store_fact(told)
+
+    async def again(unit: Unit) -> FactLanding:
+        evidence = await unit.ledger.evidence_of(past.id)
+        return await unit.ledger.put(scope, past, evidence, now=tools.now())
+
+    landing = await tools.transact(scope.tenant.id, again)
+
+    assert landing == FactLanding(id=past.id, created=False, version=2, live=False)
 
 
 async def test_a_rival_is_found_among_any_number_of_facts(

@@ -36,7 +36,7 @@ SUCCESSOR = Statement("""
 """)
 
 KNOWN = Statement("""
-    SELECT f.id FROM mnemic.facts f
+    SELECT f.id, f.reinforcement_count FROM mnemic.facts f
      WHERE {tenant:f} AND f.scope_id = :scope AND f.subject_key = :subject_key
        AND f.predicate = :predicate AND f.object_key = :object_key AND f.status = 'superseded'
        AND coalesce(f.valid_from, f.first_learned) = :since
@@ -97,10 +97,9 @@ class FactHistory:
         row = await self._unit.fetch_one(SUCCESSOR, **{**keys, "scope": scope.id}, since=since)
         return None if row is None else Successor(row["id"], row["since"])
 
-    async def known(self, scope: Scope, keys: dict[str, Any], *, since: datetime) -> UUID | None:
-        """The row of this value in the history, true since the same moment."""
-        row = await self._unit.fetch_one(KNOWN, **{**keys, "scope": scope.id}, since=since)
-        return None if row is None else row["id"]
+    async def known(self, scope: Scope, keys: dict[str, Any], *, since: datetime) -> Any:
+        """Id and count of this value's row in the history, true since the same moment; held."""
+        return await self._unit.fetch_one(KNOWN, **{**keys, "scope": scope.id}, since=since)
 
     async def insert(
         self,

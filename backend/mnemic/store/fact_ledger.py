@@ -253,8 +253,7 @@ class FactLedger:
             return None
         known = await history.known(scope, keys, since=since)
         if known is not None:
-            await self.reinforce(known, evidence, now=now)
-            return FactLanding(id=FactId(known), created=False, version=1, live=False)
+            return await self._again(known, evidence, now, live=False)
         values = {**keys, **_values(scope, fact)}
         await history.insert(scope, values, before=newer, since=since, now=now)
         await self._add_evidence(fact.id, evidence, now)
@@ -267,10 +266,15 @@ class FactLedger:
         if known is None:
             # The winner of the race was retired meanwhile.
             raise Raced
+        return await self._again(known, evidence, now, live=True)
+
+    async def _again(
+        self, known: Any, evidence: Sequence[Evidence], now: datetime, *, live: bool
+    ) -> FactLanding:
+        """Where a value landed whose row is known, and held: there, surer by what is new."""
         version = await self.reinforce(known["id"], evidence, now=now)
-        return FactLanding(
-            id=FactId(known["id"]), created=False, version=version or known["reinforcement_count"]
-        )
+        version = version or known["reinforcement_count"]
+        return FactLanding(id=FactId(known["id"]), created=False, version=version, live=live)
 
     async def reinforce(self, fact: UUID, evidence: Sequence[Evidence], *, now: datetime) -> int:
         """The fact is surer by each source that did not count yet; zero if none was new."""
