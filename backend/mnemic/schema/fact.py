@@ -94,6 +94,7 @@ facts = memory_table(
     ),
 )
 
+# `true_since` is kept of single-valued predicates; without it the fact's own beginning counts.
 fact_evidence = tenant_table(
     "fact_evidence",
     sa.Column("fact_id", sa.Uuid, nullable=False),
@@ -103,6 +104,7 @@ fact_evidence = tenant_table(
     sa.Column("quality", sa.Double, nullable=False, server_default=sa.text("1")),
     moment("observed_at", nullable=False),
     created_at(),
+    moment("true_since"),
     reference("fact_evidence", "fact_id", "facts", ondelete="CASCADE"),
     choice(
         "fact_evidence",
@@ -116,6 +118,13 @@ fact_evidence = tenant_table(
     ),
     sa.CheckConstraint("quality BETWEEN 0 AND 1", name="fact_evidence_quality_check"),
     sa.Index("fact_evidence_source_idx", "tenant_id", "source_kind", "source_id"),
+    sa.Index(
+        "fact_evidence_since_idx",
+        "tenant_id",
+        "fact_id",
+        "true_since",
+        postgresql_where=sa.text("true_since IS NOT NULL"),
+    ),
     key=("fact_id", "source_kind", "source_id"),
 )
 

@@ -1,6 +1,9 @@
 """What a single-valued statement said before: each value ends where the next one begins.
 
-The rows of a history are the same in whichever order its values come to be known.
+Which value is live does not depend on the order in which the values come to be known, nor do the
+rows of values that are told of one moment each. The live value, told again of another moment, keeps
+its one row and its `valid_from`; that moment stands with its evidence, and a value between the two
+ends there.
 """
 
 from __future__ import annotations
@@ -18,28 +21,42 @@ if TYPE_CHECKING:
 
 __all__ = ["FactHistory", "Successor"]
 
-# The first of the values that became true later than the one that comes, if one of them is live.
+# The first moment, later than that of the value that comes, since which a value is told to be true,
+# if the live one is told of such. Of one value there may be several: they stand with its evidence.
 # What a session carried up is replaced by a row of another scope, and is no part of a history.
 SUCCESSOR = Statement("""
-    SELECT f.id, coalesce(f.valid_from, f.first_learned) AS since FROM mnemic.facts f
+    SELECT f.id, m.since FROM mnemic.facts f
       LEFT JOIN mnemic.facts w
         ON {tenant:w} AND w.id = f.superseded_by AND w.scope_id = f.scope_id
+     CROSS JOIN LATERAL (
+       SELECT min(t.since) AS since
+         FROM (SELECT coalesce(f.valid_from, f.first_learned) AS since
+                UNION ALL
+               SELECT v.true_since FROM mnemic.fact_evidence v
+                WHERE {tenant:v} AND v.fact_id = f.id) t
+        WHERE t.since > :since) m
      WHERE {tenant:f} AND f.scope_id = :scope AND f.subject_key = :subject_key
-       AND f.predicate = :predicate AND f.object_key <> :object_key
-       AND coalesce(f.valid_from, f.first_learned) > :since
+       AND f.predicate = :predicate AND m.since IS NOT NULL
+       AND (f.object_key <> :object_key OR coalesce(f.valid_from, f.first_learned) > :since)
        AND (f.status = 'live' OR f.status = 'superseded' AND w.id IS NOT NULL)
        AND EXISTS (SELECT FROM mnemic.facts l
                     WHERE {tenant:l} AND l.scope_id = :scope AND l.subject_key = :subject_key
                       AND l.predicate = :predicate AND l.object_key <> :object_key
-                      AND l.status = 'live' AND coalesce(l.valid_from, l.first_learned) > :since)
-     ORDER BY since, f.id LIMIT 1
+                      AND l.status = 'live'
+                      AND (coalesce(l.valid_from, l.first_learned) > :since
+                           OR EXISTS (SELECT FROM mnemic.fact_evidence o
+                                       WHERE {tenant:o} AND o.fact_id = l.id
+                                         AND o.true_since > :since)))
+     ORDER BY m.since, f.id LIMIT 1
 """)
 
 KNOWN = Statement("""
     SELECT f.id, f.reinforcement_count FROM mnemic.facts f
      WHERE {tenant:f} AND f.scope_id = :scope AND f.subject_key = :subject_key
        AND f.predicate = :predicate AND f.object_key = :object_key AND f.status = 'superseded'
-       AND coalesce(f.valid_from, f.first_learned) = :since
+       AND (coalesce(f.valid_from, f.first_learned) = :since
+            OR EXISTS (SELECT FROM mnemic.fact_evidence v
+                        WHERE {tenant:v} AND v.fact_id = f.id AND v.true_since = :since))
      ORDER BY f.id LIMIT 1 FOR UPDATE
 """)
 
@@ -74,7 +91,7 @@ HAND_OVER = Statement("""
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """The value that replaced another one, and since when it is true."""
+    """The value that replaced another one, and since when it did."""
 
     id: UUID
     since: datetime
@@ -98,7 +115,7 @@ class FactHistory:
         return None if row is None else Successor(row["id"], row["since"])
 
     async def known(self, scope: Scope, keys: dict[str, Any], *, since: datetime) -> Any:
-        """Id and count of this value's row in the history, true since the same moment; held."""
+        """Id and count of this value's row in the history, told of the same moment; held."""
         return await self._unit.fetch_one(KNOWN, **{**keys, "scope": scope.id}, since=since)
 
     async def insert(

@@ -1,13 +1,13 @@
 """The ledger of evidence: how statements become facts, and how sure they are.
 
 Equal knowledge reinforces one row, each source once. A single-valued predicate has one live value:
-the one that became true last. A retracted value is refused until it is lifted.
+the one that was told to be true since last. A retracted value is refused until it is lifted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -94,8 +94,8 @@ LOCK_LIVE = Statement("""
 
 ADD_EVIDENCE = Statement("""
     INSERT INTO mnemic.fact_evidence (tenant_id, fact_id, source_kind, source_id, session_id,
-                                      observed_at, recorded_at)
-    VALUES (:tenant, :fact, :source_kind, :source_id, :session, :observed_at, :now)
+                                      observed_at, recorded_at, true_since)
+    VALUES (:tenant, :fact, :source_kind, :source_id, :session, :observed_at, :now, :since)
     ON CONFLICT (tenant_id, fact_id, source_kind, source_id) DO NOTHING
 """)
 
@@ -122,19 +122,24 @@ HAS_EVIDENCE = Statement("""
 """)
 
 EVIDENCE_OF = Statement("""
-    SELECT v.source_kind, v.source_id, v.session_id, v.observed_at FROM mnemic.fact_evidence v
+    SELECT v.source_kind, v.source_id, v.session_id, v.observed_at, v.true_since
+      FROM mnemic.fact_evidence v
      WHERE {tenant:v} AND v.fact_id = :fact ORDER BY v.observed_at, v.source_id
 """)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Why a fact is believed: one source, which counts once."""
+    """Why a fact is believed: one source, which counts once.
+
+    `since` is when, as it says, a single-valued fact began to be true; without it, as the fact did.
+    """
 
     kind: str
     source_id: UUID
     observed_at: datetime
     session_id: UUID | None = None
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +172,8 @@ class FactLedger:
         """The statement stands in `scope`, with its evidence in the ledger.
 
         Equal knowledge reinforces: each source counts once. Of a single-valued predicate the value
-        that became true last is live, in whichever order they come; the others are its history.
+        that was told to be true since last is live, in whichever order they come, and of several
+        since one moment the one told last; the others are its history.
         The live row `moves` of another scope becomes the row of this one, unless an equal one or a
         newer value stands here. Raises `Retracted` if the value was retracted in `scope` or above
         it, unless `lift`.
@@ -179,10 +185,12 @@ class FactLedger:
         closed: tuple[UUID, ...] = ()
         if single:
             await self._unit.fetch(WAIT_FOR_TURN, **keys)
-            before = await self._known_before(scope, fact, evidence, keys, now)
+            evidence = [replace(one, since=one.since or _true_since(fact)) for one in evidence]
+            since = max([_true_since(fact), *(one.since for one in evidence if one.since)])
+            before = await self._known_before(scope, fact, evidence, keys, since, now)
             if before is not None:
                 return before
-            rows = await self._unit.fetch(CLOSE_OTHERS, **keys, now=now, at=_true_since(fact))
+            rows = await self._unit.fetch(CLOSE_OTHERS, **keys, now=now, at=since)
             closed = tuple(row["id"] for row in rows)
         if moves is not None:
             added = await self._unit.fetch_one(MOVE, **keys, id=moves, now=now)
@@ -243,11 +251,11 @@ class FactLedger:
         fact: Fact,
         evidence: Sequence[Evidence],
         keys: dict[str, Any],
+        since: datetime,
         now: datetime,
     ) -> FactLanding | None:
         """Where a value landed that a later one has replaced already; nothing if none has."""
         history = FactHistory(self._unit)
-        since = _true_since(fact)
         newer = await history.successor(scope, keys, since=since)
         if newer is None:
             return None
@@ -303,6 +311,7 @@ class FactLedger:
                 source_id=row["source_id"],
                 observed_at=row["observed_at"],
                 session_id=row["session_id"],
+                since=row["true_since"],
             )
             for row in rows
         ]
@@ -315,6 +324,7 @@ def _source(fact: UUID, evidence: Evidence, now: datetime) -> dict[str, object]:
         "source_id": evidence.source_id,
         "session": evidence.session_id,
         "observed_at": evidence.observed_at,
+        "since": evidence.since,
         "now": now,
     }
 
