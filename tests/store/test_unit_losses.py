@@ -54,6 +54,26 @@ async def test_whoever_loses_his_connection_is_told_in_our_words(
     assert [kind for kind in ended if not issubclass(kind, Unavailable)] == []
 
 
+async def test_a_unit_under_way_ends_well_while_its_database_is_closed(database: Any) -> None:
+    served = database.serve()
+    pool = await served._pool()
+    closing: list[asyncio.Future[None]] = []
+
+    async def work(unit: Unit) -> list[bool]:
+        closing.append(asyncio.ensure_future(served.close()))
+        waits = []
+        for _ in range(50):
+            await unit.fetch(WAIT)
+            waits.append(not closing[0].done())
+        return waits
+
+    waits = await served.transact(a_scope().tenant.id, work)
+    await closing[0]
+
+    assert waits == [True] * 50
+    assert pool.get_size() == 0
+
+
 async def test_a_write_whose_outcome_is_unknown_is_not_run_again(
     database: Any, admin: asyncpg.Connection
 ) -> None:

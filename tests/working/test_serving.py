@@ -27,6 +27,7 @@ from mnemic.errors import ConfigurationError, MnemicError, StoreUnavailable, Una
 from mnemic.model.scope import Scope
 from mnemic.settings import MemorySettings, WorkingSettings
 from mnemic.store.unit import Database
+from mnemic.store.working.client import ValkeyClient
 from mnemic.store.working.faults import Away, translated
 from mnemic.store.working.opening import WorkingPlaces, open_working, purge_expired
 from mnemic.testing.builders import a_scope
@@ -55,6 +56,13 @@ async def watched(server: Valkey) -> AsyncIterator[Redis]:
     made = Redis.from_url(server.url)
     yield made
     await made.aclose()
+
+
+async def _until(watched: Redis, figure: str, number: int) -> None:
+    """The server says so of its clients."""
+    async with asyncio.timeout(10):
+        while (await watched.info("clients"))[figure] != number:  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(0.01)
 
 
 async def calls_of(watched: Redis) -> dict[str, int]:
@@ -314,6 +322,22 @@ async def test_no_free_connection_is_said_to_be_that(
         await memory.set("k", 1)
     assert 0.2 <= waited < 5
     assert WorkingSettings().acquire_timeout_seconds < 1
+
+
+async def test_a_call_under_way_has_its_answer_and_leaves_nothing_open_when_its_client_is_closed(
+    server: Valkey, watched: Redis
+) -> None:
+    client = ValkeyClient(server.url, contract_settings(timeout_seconds=10))
+    await client.features()
+    asked = asyncio.ensure_future(client.call("BLPOP", "a list", 10))
+    await _until(watched, "blocked_clients", 1)
+
+    await client.close()
+    await watched.rpush("a list", "an item")
+    answer = await asked
+
+    await _until(watched, "connected_clients", 1)  # the one that looks
+    assert answer == [b"a list", b"an item"]
 
 
 def test_each_loop_has_connections_of_its_own(

@@ -45,9 +45,13 @@ class PerLoop(Generic[T]):
         self._held[asyncio.get_running_loop()] = (value, ending)
 
     async def take(self) -> T | None:
-        """What the running loop held: it is the caller's to end."""
+        """What the running loop held: it is the caller's to end, and nobody else's."""
         held = self._held.pop(asyncio.get_running_loop(), None)
-        return held[0] if held is not None else None
+        if held is None:
+            return None
+        value, ending = held
+        await ending.aclose()  # else the loop would end it under the caller's hands
+        return value
 
     async def _ending(self, value: T, pid: int) -> AsyncGenerator[None, None]:
         try:
@@ -58,7 +62,7 @@ class PerLoop(Generic[T]):
                 held = self._held.get(loop)
                 if held is not None and held[0] is value:
                     del self._held[loop]
-                await self._end(value)
+                    await self._end(value)
 
     def leave_to_the_parent(self) -> None:
         """This process, a child, holds nothing; what its parent held is never collected here."""

@@ -324,7 +324,10 @@ class Database:
         await connection.execute(text)
 
     async def close(self) -> None:
-        """Every pool of the running loop is closed; those of other loops end with them."""
+        """The running loop's pool is closed; those of other loops end with them.
+
+        Units under way have ten seconds to end.
+        """
         opening = await self._pools.take()
         if opening is not None and not _failed(opening):
             pool = await opening

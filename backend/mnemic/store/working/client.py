@@ -65,6 +65,7 @@ class _Pool:
         self.probing = asyncio.Lock()
         self.features: Features | None = None
         self.era = 0
+        self.is_over = False
 
     def take(self) -> AbstractConnection:
         """The connection used last, else a new one."""
@@ -82,6 +83,11 @@ class _Pool:
         for connection in idle:
             await _disconnect(connection)
 
+    async def end(self) -> None:
+        """Idle connections are closed; those in use are, as soon as they have their answer."""
+        self.is_over = True
+        await self.discard_idle()
+
 
 class ValkeyClient:
     """Runs commands and scripts. Raises `Away`, `ConfigurationError` and `StoreUnavailable`."""
@@ -93,7 +99,7 @@ class ValkeyClient:
         self._url = url
         self._settings = settings
         self._fields_expire = fields_expire
-        self._pools: PerLoop[_Pool] = PerLoop(_Pool.discard_idle)
+        self._pools: PerLoop[_Pool] = PerLoop(_Pool.end)
         self.is_away: Callable[[], bool] = lambda: False
         self._era = 0
 
@@ -203,10 +209,13 @@ class ValkeyClient:
         )
 
     async def close(self) -> None:
-        """Every connection of the running loop is closed; those of other loops end with them."""
+        """Every connection of the running loop is closed; those of other loops end with them.
+
+        One that a call still uses is closed when the call has its answer.
+        """
         pool = await self._pools.take()
         if pool is not None:
-            await pool.discard_idle()
+            await pool.end()
 
 
 class _Borrowed:
@@ -242,7 +251,7 @@ class _Borrowed:
         trace: TracebackType | None,
     ) -> None:
         try:
-            if _was_answered(fault):
+            if _was_answered(fault) and not self._pool.is_over:
                 self._pool.give(self._connection)
             else:
                 await _disconnect(self._connection)
