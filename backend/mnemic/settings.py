@@ -136,6 +136,16 @@ class DatabaseSettings(_Section):
         default=False, description="no prepared statements, for a pooler in transaction mode"
     )
 
+    @model_validator(mode="after")
+    def _server_gives_up_first(self) -> Self:
+        if self.timeout_seconds * 1_000 <= self.statement_timeout_ms:
+            message = (
+                "database.timeout_seconds must be longer than database.statement_timeout_ms "
+                f"({self.statement_timeout_ms} ms); raise the first, or lower the second"
+            )
+            raise ValueError(message)
+        return self
+
 
 class EmbeddingSettings(_Section):
     """Which model turns text into vectors."""

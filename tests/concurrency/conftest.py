@@ -55,7 +55,10 @@ async def opened_with(
 async def memory(opened_with: Callable[..., object]) -> MemoryManager:
     """A manager whose callers wait for a connection as long as it takes."""
     made: MemoryManager = await opened_with(
-        acquire_timeout_seconds=60, lock_timeout_ms=60_000, statement_timeout_ms=60_000
+        acquire_timeout_seconds=60,
+        lock_timeout_ms=60_000,
+        statement_timeout_ms=60_000,
+        timeout_seconds=90,
     )
     return made
 

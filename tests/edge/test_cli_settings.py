@@ -94,6 +94,15 @@ def test_two_values_that_do_not_fit_each_other_are_told(bare: Any) -> None:
     assert "recall.limit_default must not exceed recall.limit_max" in ended.err
 
 
+def test_an_exchange_that_would_end_before_its_statement_is_refused(bare: Any) -> None:
+    refused = bare("settings", MEM_DATABASE__STATEMENT_TIMEOUT_MS="12000")
+    taken = bare("settings", MEM_DATABASE__STATEMENT_TIMEOUT_MS="11999")
+
+    assert (refused.code, taken.code) == (4, 0)
+    assert "database.timeout_seconds must be longer" in refused.err
+    assert "database.statement_timeout_ms (12000 ms); raise the first, or lower" in refused.err
+
+
 def test_a_settings_file_that_cannot_be_read_is_told(bare: Any, tmp_path: Path) -> None:
     broken = tmp_path / "broken.toml"
     broken.write_text("recall = [\n")

@@ -105,12 +105,13 @@ async def test_a_statement_keeps_tenants_apart_by_itself(admin: asyncpg.Connecti
 
 
 async def test_a_server_that_says_nothing_is_given_up_in_time(database: Any) -> None:
-    served = Database(database.app_url, DatabaseSettings(timeout_seconds=0.2, pool_max=1))
+    served = database.serve(timeout_seconds=0.2, statement_timeout_ms=100, pool_max=1)
     loop = asyncio.get_running_loop()
     began = loop.time()
 
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable, match=r"within database\.timeout_seconds"):
         async with served.open_unit(None) as unit:
+            await unit.connection.execute("SET LOCAL statement_timeout = 0")
             await unit.fetch(SLEEP)
 
     async with served.open_unit(None) as unit:

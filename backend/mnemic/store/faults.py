@@ -121,6 +121,11 @@ def translated(fault: Exception) -> MnemicError | None:
         return _server_fault(fault)
     if isinstance(fault, asyncpg.DataError):
         return InvalidInput("the database cannot hold this value", field="value")
+    if isinstance(fault, TimeoutError) and fault.errno is None:  # with a number it is the network's
+        return StoreUnavailable(
+            "The database did not answer within database.timeout_seconds; nothing was changed.",
+            reason=type(fault).__name__,
+        )
     if isinstance(fault, LOST):
         return StoreUnavailable(reason=type(fault).__name__)
     return None
