@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter
 from typing import Any
 
 import asyncpg
 import pytest
 
-from mnemic.errors import NotFound, OutcomeUnknown, Unavailable
+from mnemic.errors import NotFound, OutcomeUnknown, StoreUnavailable, Unavailable
 from mnemic.settings import DatabaseSettings
 from mnemic.store.statement import Statement
 from mnemic.store.unit import Database, Unit
@@ -118,3 +119,21 @@ async def test_a_server_that_says_nothing_is_given_up_in_time(database: Any) -> 
         await unit.fetch(WAIT)
     await served.close()
     assert loop.time() - began < 20
+
+
+async def test_a_server_that_opens_no_connection_is_told_apart_from_a_full_pool() -> None:
+    """The kernel takes the call of whoever connects to a socket that listens; nobody answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        served = Database(
+            f"postgresql://mnemic_app@127.0.0.1:{port}/mnemic",
+            DatabaseSettings(acquire_timeout_seconds=0.1, pool_max=2),
+        )
+
+        with pytest.raises(StoreUnavailable, match="could be opened in time") as raised:
+            async with served.open_unit(None):
+                pass
+
+        await served.close()
+    assert "MEM_DATABASE_URL" in str(raised.value)
+    assert "pool_max" not in str(raised.value)

@@ -295,10 +295,14 @@ class Database:
             async with asyncio.timeout(self._settings.acquire_timeout_seconds):
                 return await pool.acquire()
         except TimeoutError:
-            raise StoreUnavailable(
-                "No database connection was free in time; retry, or raise database.pool_max.",
-                pool_max=self._settings.pool_max,
-            ) from None
+            told = (
+                "No database connection was free in time; retry, or raise database.pool_max."
+                if pool.get_size() >= pool.get_max_size()
+                else "No database connection could be opened in time; retry, or see that the "
+                "server in MEM_DATABASE_URL answers within database.acquire_timeout_seconds, and "
+                "within database.connect_timeout_seconds."
+            )
+            raise StoreUnavailable(told, pool_max=self._settings.pool_max) from None
         except Exception as fault:
             error = translated(fault)
             raise error or fault from fault
