@@ -13,7 +13,7 @@ from mnemic.service import doctor
 from mnemic.service.doctor import Finding, Verdict
 from mnemic.store.inspection import RoleFacts, ServerFacts
 from mnemic.store.pooling import Pooling
-from mnemic.store.valkey import ValkeyFacts, valkey_facts
+from mnemic.store.valkey import SERVED, ValkeyFacts, product_of, valkey_facts
 
 SERVER = ServerFacts(
     version="18.6",
@@ -87,11 +87,17 @@ VALKEY = ValkeyFacts(
         (doctor._role(replace(ROLE, excess_rights=("TRUNCATE on facts",))), "fail", "TRUNCATE"),
         (doctor._role(replace(ROLE, creates_databases=True)), "warn", "may create"),
         (doctor._valkey_server(VALKEY), "ok", "Valkey 9.1.2"),
-        (doctor._valkey_server(replace(VALKEY, version=(7, 2, 4))), "fail", "Valkey 8.0"),
+        (doctor._valkey_server(replace(VALKEY, version=(7, 2, 4))), "ok", "Valkey 7.2.4"),
+        (doctor._valkey_server(replace(VALKEY, version=(7, 1, 9))), "fail", "Valkey 7.2"),
         (
             doctor._valkey_server(replace(VALKEY, product="Redis", version=(7, 0, 1))),
+            "ok",
+            "Redis 7.0.1",
+        ),
+        (
+            doctor._valkey_server(replace(VALKEY, product="Redis", version=(6, 2, 14))),
             "fail",
-            "Redis 7.2",
+            "Redis 7.0",
         ),
         (doctor._valkey_server(replace(VALKEY, is_replica=True)), "fail", "primary"),
         (doctor._valkey_server(replace(VALKEY, appends_to_file=False)), "warn", "appendonly"),
@@ -107,6 +113,29 @@ def test_each_fact_has_its_verdict_and_its_remedy(
     assert finding.verdict == verdict
     assert word in told
     assert (finding.remedy is None) == (verdict == "ok")
+
+
+def test_the_page_names_the_servers_that_serve(pytestconfig: pytest.Config) -> None:
+    page = (pytestconfig.rootpath / "docs/working-memory.md").read_text(encoding="utf-8")
+
+    assert f"\n{SERVED}. " in page
+
+
+@pytest.mark.parametrize(
+    ("told", "product"),
+    [
+        ({"redis_version": "7.0.15"}, ("Redis", (7, 0, 15))),
+        (
+            {"redis_version": "7.2.4", "server_name": "valkey", "valkey_version": "8.1.0"},
+            ("Valkey", (8, 1, 0)),
+        ),
+        ({}, ("Redis", (0,))),
+    ],
+)
+def test_a_valkey_is_not_taken_for_the_redis_that_it_equals(
+    told: dict[str, str], product: tuple[str, tuple[int, ...]]
+) -> None:
+    assert product_of(told) == product
 
 
 def test_a_folder_that_is_yet_to_be_made_is_judged_by_the_disk_it_will_be_on(

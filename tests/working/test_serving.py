@@ -27,6 +27,7 @@ from mnemic.errors import ConfigurationError, MnemicError, StoreUnavailable, Una
 from mnemic.model.scope import Scope
 from mnemic.settings import MemorySettings, WorkingSettings
 from mnemic.store.unit import Database
+from mnemic.store.valkey import SERVED
 from mnemic.store.working.client import ValkeyClient
 from mnemic.store.working.faults import Away, translated
 from mnemic.store.working.opening import WorkingPlaces, open_working, purge_expired
@@ -610,7 +611,7 @@ async def test_a_server_that_is_too_old_is_refused(
         writer.close()
 
     async with await asyncio.start_unix_server(serve, str(path)):
-        with pytest.raises(ConfigurationError, match=f"version {version}"):
+        with pytest.raises(ConfigurationError, match=f"version {version}; it must be {SERVED}"):
             async with opened(url=f"unix://{path}"):
                 pass
 

@@ -28,12 +28,11 @@ from mnemic.store.inspection import (
 from mnemic.store.pooling import Pooling, pooling_of
 from mnemic.store.revisions import Revision
 from mnemic.store.unit import Database
-from mnemic.store.valkey import ValkeyFacts, valkey_facts
+from mnemic.store.valkey import VERSIONS_MIN, ValkeyFacts, valkey_facts
 
 __all__ = ["Finding", "Patient", "Verdict", "examine", "failure"]
 
 EXTENSIONS = ("btree_gin", "pg_trgm", "vector")
-VERSIONS_MIN = {"Valkey": (8, 0), "Redis": (7, 2)}
 FREE_BYTES_MIN = 200 * 1_048_576
 FREE_BYTES_WARNED = 1_024 * 1_048_576
 NAMED_MAX = 5

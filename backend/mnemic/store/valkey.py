@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,14 @@ from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
 from mnemic.errors import ConfigurationError, StoreUnavailable
 
-__all__ = ["ValkeyFacts", "valkey_facts"]
+__all__ = ["SERVED", "VERSIONS_MIN", "ValkeyFacts", "product_of", "valkey_facts"]
 
 TIMEOUT_SECONDS = 3.0
+# By major and minor number.
+VERSIONS_MIN = {"Valkey": (7, 2), "Redis": (7, 0)}
+SERVED = ", or ".join(
+    f"{product} {'.'.join(map(str, least))} or newer" for product, least in VERSIONS_MIN.items()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +88,10 @@ async def _asked(client: Any) -> ValkeyFacts:
     await client.ping()
     answer_ms = (time.perf_counter() - started) * 1_000
     told = await client.info("everything")
-    is_valkey = told.get("server_name") == "valkey"
-    version = str(told["valkey_version" if is_valkey else "redis_version"])
+    product, version = product_of(told)
     return ValkeyFacts(
-        product="Valkey" if is_valkey else "Redis",
-        version=tuple(int(part) for part in version.split(".") if part.isdigit()),
+        product=product,
+        version=version,
         eviction_policy=told.get("maxmemory_policy", "unknown"),
         memory_used=int(told.get("used_memory", 0)),
         memory_max=int(told.get("maxmemory", 0)),
@@ -94,3 +99,11 @@ async def _asked(client: Any) -> ValkeyFacts:
         is_replica=told.get("role") != "master",
         answer_ms=answer_ms,
     )
+
+
+def product_of(told: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
+    """The name of the product and its version, by INFO; Valkey also tells which Redis it equals."""
+    is_valkey = told.get("server_name") == "valkey"
+    version = str(told.get("valkey_version" if is_valkey else "redis_version", "0"))
+    numbers = tuple(int(part) for part in version.split(".") if part.isdigit())
+    return "Valkey" if is_valkey else "Redis", numbers

@@ -25,6 +25,7 @@ from redis.maint_notifications import MaintNotificationsConfig
 from mnemic.errors import ConfigurationError, StoreUnavailable
 from mnemic.settings import WorkingSettings
 from mnemic.store.per_loop import PerLoop
+from mnemic.store.valkey import SERVED, VERSIONS_MIN, product_of
 from mnemic.store.working.faults import Away, translated
 from mnemic.store.working.keys import instance_key
 from mnemic.store.working.patience import within
@@ -34,7 +35,6 @@ __all__ = ["BULK", "Features", "ValkeyClient"]
 
 BULK = 10.0  # how many times the usual deadline a call may take that carries a whole scope
 _ATTEMPTS = 2
-_VERSION_MIN = (7, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +183,11 @@ class ValkeyClient:
     async def _probe(self) -> Features:
         server = _info(await self.call("INFO", "server"))
         memory = _info(await self.call("INFO", "memory"))
-        told = server.get("redis_version", "0")
-        version = tuple(int(part) for part in told.split(".")[:2] if part.isdigit())
-        if version < _VERSION_MIN:
+        product, version = product_of(server)
+        if version < VERSIONS_MIN[product]:
             raise ConfigurationError(
-                f"MEM_REDIS_URL: the server is of version {told}; it must be Valkey 7.2 or newer, "
-                "or Redis 7.0 or newer."
+                f"MEM_REDIS_URL: the server is {product} of version {'.'.join(map(str, version))}; "
+                f"it must be {SERVED}."
             )
         policy = memory.get("maxmemory_policy", "noeviction")
         if policy.startswith("allkeys-"):
