@@ -161,7 +161,7 @@ async def _operations(made: Ground) -> AsyncIterator[list[_Operation]]:
     talk = SCOPE.session("bench")
     async with (
         bare_postgres(made.database_url, settings.database) as postgres,
-        bare_valkey(made.redis_url, talk, settings.working) as valkey,
+        bare_valkey(made.redis_url, talk, settings.working, made.tools.clock) as valkey,
     ):
         working = await _working(Tiers(made.tools, talk).working, valkey)
         recorder = Recorder(made.tools.database)

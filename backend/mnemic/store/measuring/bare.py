@@ -6,10 +6,10 @@ values of one call of the product, and `BarePostgres` sends just those.
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 import asyncpg
@@ -108,8 +108,15 @@ class BarePostgres:
 class BareValkey:
     """redis-py's asyncio client on a connection of its own: the same commands, keys and bytes."""
 
-    def __init__(self, client: Redis, scope: Scope, settings: WorkingSettings) -> None:
+    def __init__(
+        self,
+        client: Redis,
+        scope: Scope,
+        settings: WorkingSettings,
+        clock: Callable[[], datetime],
+    ) -> None:
         self._client = client
+        self._clock = clock
         keys = scope_keys(settings.namespace, scope)
         self._values = keys.values
         self._keys = (keys.values, keys.heads, keys.notes)
@@ -135,7 +142,7 @@ class BareValkey:
 
     async def set(self, key: str, value: object) -> bytes:
         """The key holds the value; the first word of the script's answer."""
-        now_ms = int(time.time() * 1_000)
+        now_ms = int(self._clock().timestamp() * 1_000)
         self._stamp = max(self._stamp + NODE_STEP, stamp_at(now_ms))
         answer = await self._client.execute_command(  # type: ignore[no-untyped-call]
             "EVALSHA",
@@ -166,8 +173,8 @@ async def bare_postgres(url: str, settings: DatabaseSettings) -> AsyncIterator[B
 
 @asynccontextmanager
 async def bare_valkey(
-    url: str, scope: Scope, settings: WorkingSettings
+    url: str, scope: Scope, settings: WorkingSettings, clock: Callable[[], datetime]
 ) -> AsyncIterator[BareValkey]:
-    """A connection to the values of that scope."""
+    """A connection to the values of that scope, written at the times that `clock` tells."""
     async with Redis.from_url(url, protocol=3, single_connection_client=True) as client:
-        yield BareValkey(client, scope, settings)
+        yield BareValkey(client, scope, settings, clock)
