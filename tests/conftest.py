@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """
     parser.addoption("--deep", action="store_true", help="long runs, for a release")
     parser.addoption("--chaos", action="store_true", help="what `make chaos` runs, at its size")
-    parser.addoption("--seed", type=int, default=1, help="what faults and kills are drawn from")
+    parser.addoption("--seed", type=int, default=1, help="what is drawn by chance follows from it")
     parser.addoption("--through-pgbouncer", action="store_true", help="serve through a PgBouncer")
 
 

@@ -124,6 +124,18 @@ def test_every_suppression_in_the_code_names_its_rule_and_its_reason(
     assert found == [], "\n".join(found)
 
 
+def test_what_is_drawn_by_chance_is_drawn_by_one_option_and_no_variable(root: Path) -> None:
+    readers = {"--seed": set[str](), "variable": set[str]()}
+    for path in {*(root / "tests").rglob("*.py")} - {Path(__file__)}:
+        text = path.read_text(encoding="utf-8")
+        if 'getoption("--seed")' in text:
+            readers["--seed"].add(path.parent.name)
+        if re.search(r"(environ|getenv)\b.*_SEED\b", text):
+            readers["variable"].add(path.parent.name)
+
+    assert readers == {"--seed": {"chaos", "isolation", "loops", "wire"}, "variable": set()}
+
+
 def test_make_alone_tells_of_every_target(root: Path) -> None:
     told = subprocess.run(["make"], cwd=root, check=True, capture_output=True, text=True).stdout
 

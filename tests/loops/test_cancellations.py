@@ -1,14 +1,13 @@
 """A call that is cancelled anywhere leaves nothing open and nothing half done.
 
 Each case is a new tenant, unless the call changes nothing: what the call needs is made, the call is
-cancelled at an await or after some rounds of the loop, chosen by the seed, and made again. What
+cancelled at an await or after some rounds of the loop, chosen by `--seed`, and made again. What
 stands then is what one call makes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import sys
 from collections import Counter
@@ -31,7 +30,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "isolation"))
 
 from proof.verbs import public_verbs
 
-SEED = int(os.environ.get("MEM_TEST_SEED", "1"))
 CASES = 2_000
 DEEP = 100
 ROUNDS_MAX = 40
@@ -72,6 +70,7 @@ class Bench:
 
     memory: MemoryManager
     outside: asyncpg.Connection
+    seed: int
     made: dict[str, object] = field(default_factory=dict)
     stands: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     steps: dict[str, int] = field(default_factory=dict)
@@ -100,7 +99,7 @@ class Bench:
         """One case; raises `AssertionError` with the name, the number and what stands there."""
         verb, (before, once, twice) = VERBS[name], self.stands[name]
         changes = before != once
-        scope = Scope.user(f"case {SEED} {number}" if changes else f"whole {name}")
+        scope = Scope.user(f"case {self.seed} {number}" if changes else f"whole {name}")
         made = await verb.ready(self.memory, scope) if changes else self.made[name]
         call = verb.call(self.memory, scope, made)
         if chosen.random() < 0.75:
@@ -143,14 +142,17 @@ class Bench:
 
 @pytest.fixture
 async def bench(
-    settings: MemorySettings, servers: EmbeddedServers, loops_database: str
+    settings: MemorySettings,
+    servers: EmbeddedServers,
+    loops_database: str,
+    pytestconfig: pytest.Config,
 ) -> AsyncIterator[Bench]:
     few = settings.model_copy(
         update={"database": settings.database.model_copy(update={"pool_max": 4})}
     )
     outside = await asyncpg.connect(servers.postgres_url(database=loops_database))
     async with a_manager(few, clock=TickingClock()) as memory:
-        yield Bench(memory, outside)
+        yield Bench(memory, outside, pytestconfig.getoption("--seed"))
     await outside.close()
 
 
@@ -161,7 +163,7 @@ def test_every_public_verb_is_cancelled() -> None:
 async def test_cancelling_anywhere_leaves_nothing_open_and_nothing_half_done(
     bench: Bench, pytestconfig: pytest.Config
 ) -> None:
-    chosen = random.Random(SEED)
+    chosen = random.Random(bench.seed)
     cases = CASES * (DEEP if pytestconfig.getoption("--deep") else 1)
     names = sorted(VERBS)
     operators = [name for name in names if name.startswith("maintenance.")] * OPERATORS
