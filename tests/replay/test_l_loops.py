@@ -98,7 +98,7 @@ async def once_back(call: Callable[[], Any]) -> Any:
         answer = await answer_or_fault(call())
         if not isinstance(answer, Unavailable):
             return answer
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # who is back tells nobody: only a call finds it
     raise AssertionError
 
 

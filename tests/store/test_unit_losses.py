@@ -20,6 +20,8 @@ from mnemic.testing.builders import AT
 WAIT = Statement("SELECT pg_sleep(0.002)")
 SLEEP = Statement("SELECT pg_sleep(60)")
 ROUNDS = 15
+BETWEEN_KILLS = 30
+PATIENCE_SECONDS = 60
 
 
 async def test_whoever_loses_his_connection_is_told_in_our_words(
@@ -28,25 +30,33 @@ async def test_whoever_loses_his_connection_is_told_in_our_words(
     served = database.serve(pool_max=8, acquire_timeout_seconds=30)
     tenant = a_scope().tenant.id
     ended: Counter[type[BaseException]] = Counter()
-    over = asyncio.Event()
+    over, one_more = asyncio.Event(), asyncio.Event()
+    acknowledged = 0
 
     async def work(unit: Unit) -> None:
         await unit.fetch(WAIT)
 
     async def caller() -> None:
+        nonlocal acknowledged
         while not over.is_set():
             try:
                 await served.transact(tenant, work)
+                acknowledged += 1
+                one_more.set()
             except Exception as fault:  # noqa: BLE001 - which ones there are is what is asked
                 ended[type(fault)] += 1
 
     callers = [asyncio.ensure_future(caller()) for _ in range(12)]
-    for _ in range(ROUNDS):
-        await admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND usename = 'mnemic_app'"
-        )
-        await asyncio.sleep(0.05)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        for _ in range(ROUNDS):
+            await admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND usename = 'mnemic_app'"
+            )
+            enough = acknowledged + BETWEEN_KILLS
+            while acknowledged < enough:
+                one_more.clear()
+                await one_more.wait()
     over.set()
     await asyncio.gather(*callers)
     await served.close()

@@ -151,9 +151,9 @@ class WorkingLane:
             try:
                 return await act(self.memory, scope)
             except Unavailable:
-                await asyncio.sleep(0.1)
                 if attempt == RETRIES_MAX - 1:
                     raise
+                await self._settled(scope)
         raise AssertionError
 
 
