@@ -177,8 +177,10 @@ async def _copied(servers: EmbeddedServers, template: str) -> AsyncIterator[Data
     await _execute(servers, f"CREATE DATABASE {made.name} TEMPLATE {template} STRATEGY file_copy")
     # Settings of roles in a database are not copied with it.
     await roles.init(servers.postgres_url(), database=made.name)
-    yield made
-    await _execute(servers, f"DROP DATABASE {made.name} WITH (FORCE)")
+    try:
+        yield made
+    finally:
+        await _execute(servers, f"DROP DATABASE {made.name} WITH (FORCE)")
 
 
 async def _execute(servers: EmbeddedServers, statement: str) -> None:

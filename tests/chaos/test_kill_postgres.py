@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import asyncpg
 import pytest
@@ -49,10 +49,13 @@ async def _memory(
 
 @asynccontextmanager
 async def _readers(cluster: Cluster, number: int = READERS) -> AsyncIterator[list[RowReader]]:
-    made = [await asyncpg.connect(cluster.url("postgres")) for _ in range(number)]
-    yield [await RowReader(one).open() for one in made]
-    for one in made:
-        await one.close()
+    async with AsyncExitStack() as stack:
+        made = []
+        for _ in range(number):
+            connection = await asyncpg.connect(cluster.url("postgres"))
+            stack.push_async_callback(connection.close)
+            made.append(await RowReader(connection).open())
+        yield made
 
 
 async def _cleans(cluster: Cluster, memory: MemoryManager) -> dict[str, Clean]:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -27,11 +27,10 @@ log = structlog.get_logger("chaos")
 
 
 @pytest.fixture
-async def database_url(servers: EmbeddedServers, template: str) -> str:
-    connection = await asyncpg.connect(servers.postgres_url())
-    await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template} STRATEGY file_copy")
-    await connection.close()
-    await roles.init(servers.postgres_url(), database=NAME)
+async def database_url(
+    servers: EmbeddedServers, named_database: Callable[[str], Awaitable[str]]
+) -> str:
+    await named_database(NAME)
     return servers.postgres_url(roles.APP_ROLE, NAME)
 
 

@@ -4,14 +4,13 @@ import asyncio
 import random
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 import structlog
 from wire_embedder import FixedEmbedder
@@ -114,11 +113,10 @@ async def valkey() -> AsyncIterator[Valkey]:
 
 
 @pytest.fixture
-async def database_url(servers: EmbeddedServers, template: str) -> str:
-    connection = await asyncpg.connect(servers.postgres_url())
-    await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template} STRATEGY file_copy")
-    await connection.close()
-    await roles.init(servers.postgres_url(), database=NAME)
+async def database_url(
+    servers: EmbeddedServers, named_database: Callable[[str], Awaitable[str]]
+) -> str:
+    await named_database(NAME)
     return servers.postgres_url(roles.APP_ROLE, NAME)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,10 +81,21 @@ class Stage:
 @asynccontextmanager
 async def standing(servers: EmbeddedServers, template: str, name: str) -> AsyncIterator[Stage]:
     """A stage on a copy of the migrated database, thrown away afterwards."""
-    admin = await asyncpg.connect(servers.postgres_url())
-    await admin.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
-    await roles.init(servers.postgres_url(), database=name)
-    seen = await asyncpg.connect(servers.postgres_url("postgres", name))
+    async with AsyncExitStack() as stack:
+        admin = await asyncpg.connect(servers.postgres_url())
+        stack.push_async_callback(admin.close)
+        await admin.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        stack.push_async_callback(admin.execute, f"DROP DATABASE {name} WITH (FORCE)")
+        await roles.init(servers.postgres_url(), database=name)
+        seen = await asyncpg.connect(servers.postgres_url("postgres", name))
+        stack.push_async_callback(seen.close)
+        yield await stack.enter_async_context(_on(servers, name, seen))
+
+
+@asynccontextmanager
+async def _on(
+    servers: EmbeddedServers, name: str, seen: asyncpg.Connection
+) -> AsyncIterator[Stage]:
     tables = [row["relname"] for row in await seen.fetch(_TABLES)]
     counting = " UNION ALL ".join(
         f"SELECT '{table}' AS name, count(*) AS count FROM mnemic.{table} WHERE tenant_id = $1"
@@ -103,6 +114,3 @@ async def standing(servers: EmbeddedServers, template: str, name: str) -> AsyncI
     wiring = Wiring(settings, clock=clock, embedder=HashingEmbedder())
     async with MemoryManager(wiring) as memory:
         yield Stage(memory, seen, counting, settings, clock)
-    await seen.close()
-    await admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    await admin.close()

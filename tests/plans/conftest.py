@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
@@ -155,11 +155,10 @@ class Busy:
 
 
 @pytest.fixture(scope="session")
-async def busy_database(servers: EmbeddedServers, template: str) -> tuple[str, Scope, int]:
-    connection = await asyncpg.connect(servers.postgres_url())
-    await connection.execute(f"CREATE DATABASE {NAME} TEMPLATE {template} STRATEGY file_copy")
-    await connection.close()
-    await roles.init(servers.postgres_url(), database=NAME)
+async def busy_database(
+    servers: EmbeddedServers, named_database: Callable[[str], Awaitable[str]]
+) -> tuple[str, Scope, int]:
+    await named_database(NAME)
     scope = a_scope()
     connection = await asyncpg.connect(servers.postgres_url("postgres", NAME))
     model: int = await connection.fetchval(

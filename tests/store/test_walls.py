@@ -111,11 +111,13 @@ async def owner_transaction(
 @asynccontextmanager
 async def _thrown_away(url: str) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(url)
-    transaction = connection.transaction()
-    await transaction.start()
-    yield connection
-    await transaction.rollback()
-    await connection.close()
+    try:
+        transaction = connection.transaction()
+        await transaction.start()
+        yield connection
+        await transaction.rollback()
+    finally:
+        await connection.close()
 
 
 async def _refusal(connection: asyncpg.Connection, statement: str) -> str | None:

@@ -63,8 +63,10 @@ def opened(
             settings or contract_settings(),
             **{"clock": clock, "new_id": uuid4, **given},
         )
-        yield places
-        await places.close()
+        try:
+            yield places
+        finally:
+            await places.close()
 
     return make
 

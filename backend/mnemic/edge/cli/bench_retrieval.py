@@ -70,13 +70,15 @@ async def memory_to_measure() -> AsyncIterator[tuple[MemoryManager, Embedder]]:
 
     given = read_settings()
     embedder = open_embedder(given.embedding.model_copy(update={"cache_entries_max": 0}))
-    with throwaway() as folder:
-        own = embedded_settings(folder).model_copy(
-            update={"recall": given.recall, "embedding": given.embedding}
-        )
-        async with MemoryManager.open(own) as memory:
-            yield memory, embedder
-    await embedder.close()
+    try:
+        with throwaway() as folder:
+            own = embedded_settings(folder).model_copy(
+                update={"recall": given.recall, "embedding": given.embedding}
+            )
+            async with MemoryManager.open(own) as memory:
+                yield memory, embedder
+    finally:
+        await embedder.close()
 
 
 async def load(memory: MemoryManager, conversation: Conversation) -> None:
