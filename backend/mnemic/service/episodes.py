@@ -12,7 +12,7 @@ from mnemic.model.episode import Episode, Outcome
 from mnemic.model.normalise import checked_time, checked_unit, clean_name
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
-from mnemic.service.parsing import checked_id, checked_ids, checked_key
+from mnemic.service.parsing import checked_id, checked_idempotency_key, checked_ids
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, committed, land_once, request_digest
@@ -79,7 +79,7 @@ async def update_importance(
     write = Write(
         operation="episode.importance",
         request=request_digest("episode.importance", str(identity), value),
-        key=checked_key(key),
+        key=checked_idempotency_key(key),
     )
     await land_once(tools, write, land, scope=scope)
 

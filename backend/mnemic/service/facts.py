@@ -18,8 +18,8 @@ from mnemic.service.parsing import (
     REASON_CHARS_MAX,
     checked_given,
     checked_id,
+    checked_idempotency_key,
     checked_ids,
-    checked_key,
 )
 from mnemic.service.record_fact import record_facts
 from mnemic.service.reword_episode import statements_of
@@ -84,7 +84,7 @@ async def add_alias(
     write = Write(
         operation="entity.alias",
         request=request_digest("entity.alias", name, other),
-        key=checked_key(key),
+        key=checked_idempotency_key(key),
     )
     await land_once(tools, write, land, scope=scope)
 
@@ -97,7 +97,7 @@ async def reinforce_fact(
     Raises `NotFound`, and `Forbidden` if it stands in a wider scope without a grant.
     """
     identity = checked_id(identity, field="fact_id")
-    key = checked_key(key)
+    key = checked_idempotency_key(key)
     source = uuid5(scope.id, f"reinforce;{key}") if key else tools.new_id()
 
     async def land(unit: Unit, now: datetime) -> Receipt:
@@ -139,7 +139,7 @@ async def deprecate_fact(
     write = Write(
         operation="fact.deprecate",
         request=request_digest("fact.deprecate", str(identity), why),
-        key=checked_key(key),
+        key=checked_idempotency_key(key),
         reason=why,
     )
     await land_once(tools, write, land, scope=scope)
@@ -229,7 +229,7 @@ async def resolve_conflict(
     write = Write(
         operation="fact.resolve",
         request=request_digest("fact.resolve", sorted(str(one) for one in wanted)),
-        key=checked_key(key),
+        key=checked_idempotency_key(key),
     )
     receipt = await land_once(tools, write, land, scope=scope)
     return await _landed(tools, receipt.id, scope)
@@ -269,7 +269,7 @@ async def verify_fact(
     write = Write(
         operation="fact.verify",
         request=request_digest("fact.verify", str(identity)),
-        key=checked_key(key),
+        key=checked_idempotency_key(key),
     )
     await land_once(tools, write, land, scope=scope)
     return await _landed(tools, identity, scope)

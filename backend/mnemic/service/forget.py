@@ -11,7 +11,12 @@ from mnemic.errors import Conflict, NotFound
 from mnemic.model.episode import Episode
 from mnemic.model.normalise import clean_text
 from mnemic.model.scope import Scope
-from mnemic.service.parsing import REASON_CHARS_MAX, checked_ids, checked_key, checked_scope
+from mnemic.service.parsing import (
+    REASON_CHARS_MAX,
+    checked_idempotency_key,
+    checked_ids,
+    checked_scope,
+)
 from mnemic.service.reword_episode import Rewording, StatementKey, land_rewording, reword
 from mnemic.service.rights import require_write, scope_in_chain
 from mnemic.service.tools import Tools
@@ -77,7 +82,7 @@ async def forget(
     write = Write(
         operation="memory.forget",
         request=request_digest("forget", sorted(str(one) for one in wanted)),
-        key=checked_key(key),
+        key=checked_idempotency_key(key),
         reason=why,
     )
     rewordings: dict[UUID, Rewording] = {}

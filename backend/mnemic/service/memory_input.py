@@ -17,7 +17,7 @@ from mnemic.service.parsing import (
     changes,
     checked_fact,
     checked_flag,
-    checked_key,
+    checked_idempotency_key,
     checked_metadata,
     checked_outcome,
     checked_source,
@@ -26,7 +26,7 @@ from mnemic.service.parsing import (
 )
 from mnemic.service.tools import Tools
 from mnemic.service.working import checked_ttl
-from mnemic.store.working.keys import checked_key as checked_field
+from mnemic.store.working.keys import checked_key
 
 __all__ = ["MEMORY_TYPES", "Memory", "MemoryOptions", "parse_fact", "parse_memory"]
 
@@ -127,7 +127,7 @@ def _with_options(
             {} if given.get("metadata") is None else given["metadata"], limits
         ),
         tags=checked_tags(() if given.get("tags") is None else given["tags"], limits),
-        key=checked_key(given.get("idempotency_key")),
+        key=checked_idempotency_key(given.get("idempotency_key")),
         lift=checked_flag(given.get("lift", False), field="lift"),
         trust=checked_trust(given.get("trust", Trust.USER)),
         source=checked_source(given.get("source", "caller")),
@@ -139,7 +139,7 @@ def _with_options(
 
 def _working_key(tools: Tools, key: object) -> str | None:
     if key is not None:
-        checked_field(key, bytes_max=tools.settings.working.key_bytes_max)
+        checked_key(key, bytes_max=tools.settings.working.key_bytes_max)
     return cast("str | None", key)
 
 

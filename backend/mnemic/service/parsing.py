@@ -36,8 +36,8 @@ __all__ = [
     "checked_flag",
     "checked_given",
     "checked_id",
+    "checked_idempotency_key",
     "checked_ids",
-    "checked_key",
     "checked_limit",
     "checked_list",
     "checked_metadata",
@@ -181,7 +181,7 @@ def checked_query(value: object, limits: LimitSettings, *, field: str = "query")
     return clean_text(value, field=field, chars_max=limits.query_chars_max)
 
 
-def checked_key(value: object) -> str | None:
+def checked_idempotency_key(value: object) -> str | None:
     """An idempotency key: text of at most 500 characters."""
     if value is None:
         return None

@@ -16,7 +16,7 @@ from mnemic.model.recall import RecallQuery
 from mnemic.model.receipt import Receipt
 from mnemic.model.reliability import TRIALS_MIN, reliability
 from mnemic.model.scope import MemoryScope, Scope
-from mnemic.service.parsing import checked_flag, checked_id, checked_key
+from mnemic.service.parsing import checked_flag, checked_id, checked_idempotency_key
 from mnemic.service.recall import recall
 from mnemic.service.record_procedure import checked_steps, trigger_of
 from mnemic.service.rights import require_write
@@ -160,7 +160,7 @@ async def record_outcome(
     identity = checked_id(identity, field="procedure_id")
     checked_flag(success, field="success")
     told = None if note is None else clean_text(note, field="note", chars_max=NOTE_CHARS_MAX)
-    key = checked_key(key)
+    key = checked_idempotency_key(key)
     outcome = uuid5(identity, f"outcome;{scope.id};{key}") if key else tools.new_id()
     session = scope.ancestor(MemoryScope.SESSION)
 
@@ -212,7 +212,7 @@ async def update_steps(
         request=request_digest(
             "procedure.steps", str(identity), [[one.action, one.expected] for one in checked]
         ),
-        key=checked_key(key),
+        key=checked_idempotency_key(key),
     )
     await land_once(tools, write, land, scope=scope)
     with after_landing():

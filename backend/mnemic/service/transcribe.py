@@ -15,7 +15,7 @@ from mnemic.model.turn import TurnCreate, TurnId
 from mnemic.service.count_terms import count_terms_now
 from mnemic.service.parsing import (
     changes,
-    checked_key,
+    checked_idempotency_key,
     checked_list,
     checked_turn,
     session_scope,
@@ -43,7 +43,7 @@ async def append_turns(
     idempotency key with the same turns gives the first receipts again.
     """
     checked = _checked(tools, turns, scope)
-    name = checked_key(key)
+    name = checked_idempotency_key(key)
     if not checked:
         return []
     known, refused = await tools.transact(

@@ -15,7 +15,12 @@ from mnemic.service.episodes import (
     summarize_episodes,
     update_importance,
 )
-from mnemic.service.parsing import checked_key, checked_limit, checked_query, one_outcome
+from mnemic.service.parsing import (
+    checked_idempotency_key,
+    checked_limit,
+    checked_query,
+    one_outcome,
+)
 from mnemic.service.recall import recall
 from mnemic.service.record_episode import checked_episode, record_episode
 from mnemic.service.tools import Tools
@@ -46,7 +51,7 @@ class EpisodicMemory:
             self._tools,
             checked_episode(self._tools, episode),
             scope=self._scope,
-            key=checked_key(idempotency_key),
+            key=checked_idempotency_key(idempotency_key),
             lift=lift,
         )
         with after_landing():

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from mnemic.model.procedure import Procedure, ProcedureCreate, Step
 from mnemic.model.scope import Scope
-from mnemic.service.parsing import checked_key, checked_limit
+from mnemic.service.parsing import checked_idempotency_key, checked_limit
 from mnemic.service.procedures import (
     best_procedure,
     get_procedure,
@@ -44,7 +44,7 @@ class ProceduralMemory:
             self._tools,
             checked_procedure(self._tools, procedure, self._scope),
             scope=self._scope,
-            key=checked_key(idempotency_key),
+            key=checked_idempotency_key(idempotency_key),
             lift=lift,
         )
         with after_landing():
