@@ -12,8 +12,9 @@ from mnemic.embedded.binaries import find_binaries
 class Valkey:
     """A server of the test's own that writes down what it acknowledged, and can be killed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, fsync: str = "everysec") -> None:
         self.folder = folder
+        self._fsync = fsync
         self.url = f"unix://{folder}/v.sock"
         self._process: asyncio.subprocess.Process | None = None
 
@@ -21,7 +22,7 @@ class Valkey:
         self._process = await asyncio.create_subprocess_exec(
             str(find_binaries().valkey_server),
             *("--port", "0", "--unixsocket", f"{self.folder}/v.sock", "--dir", str(self.folder)),
-            *("--appendonly", "yes", "--appendfsync", "everysec", "--save", ""),
+            *("--appendonly", "yes", "--appendfsync", self._fsync, "--save", ""),
             stdout=asyncio.subprocess.DEVNULL,
         )
         async with asyncio.timeout(10):
