@@ -113,6 +113,17 @@ PROMOTED_INDEXES = """
 """
 
 
+# What had a vector before these tables were dropped gets one again; history has none. There is no
+# wall yet, so that the owner's statement reaches the rows.
+AGAIN = "UPDATE mnemic.{table} SET needs_vector = true WHERE NOT needs_vector AND {live}"
+LIVE = {
+    "turns": "true",
+    "episodes": "true",
+    "facts": "status = 'live'",
+    "procedures": "status = 'live'",
+}
+
+
 def upgrade() -> None:
     """The tables exist, behind no wall yet; nobody but their owner has rights on them."""
     for table, statement in TABLES.items():
@@ -121,6 +132,8 @@ def upgrade() -> None:
         for stored in STORAGE:
             op.execute(stored.format(table=table, actor=actor))
     op.execute(PROMOTED_INDEXES)
+    for table, live in LIVE.items():
+        op.execute(AGAIN.format(table=table, live=live))
 
 
 def downgrade() -> None:

@@ -1,6 +1,7 @@
 """What makes writes repeatable and visible: guards, runs, audit, principals, counts.
 
-New tables only: nothing that serves reads them.
+New tables: nothing that serves reads them. What was counted before they were dropped is counted
+again: there is no wall yet, so that the owner's statement reaches the rows.
 """
 
 from __future__ import annotations
@@ -175,6 +176,9 @@ UPGRADE = (
     )
     """,
 )
+# What was counted before the table of counts was dropped is to be counted again.
+RECOUNT = "UPDATE mnemic.{table} SET stats_counted = false WHERE stats_counted"
+COUNTED = ("turns", "episodes", "facts", "procedures")
 DOWNGRADE = (
     "DROP TABLE mnemic.memory_usage",
     "DROP TABLE mnemic.term_stats",
@@ -194,6 +198,8 @@ def upgrade() -> None:
     """The tables exist, behind no wall yet; nobody but their owner has rights on them."""
     for statement in UPGRADE:
         op.execute(statement)
+    for table in COUNTED:
+        op.execute(RECOUNT.format(table=table))
 
 
 def downgrade() -> None:

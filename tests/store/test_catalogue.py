@@ -24,6 +24,7 @@ STRAY = f"""
     ALTER TABLE mnemic.stray ENABLE ROW LEVEL SECURITY;
     ALTER TABLE mnemic.stray FORCE ROW LEVEL SECURITY;
     CREATE POLICY tenant_isolation ON mnemic.stray USING ({WALL}) WITH CHECK ({WALL});
+    GRANT SELECT, INSERT, DELETE ON mnemic.stray TO mnemic_app;
 """
 PARTITION = """
     SET LOCAL ROLE mnemic_owner;
@@ -171,6 +172,23 @@ PLANTS = [
     Plant(
         "GRANT SELECT ON mnemic.turns TO mnemic_app WITH GRANT OPTION;",
         "mnemic.turns (SELECT) gives mnemic_app more than to read and write rows",
+    ),
+    Plant(
+        "REVOKE ALL ON mnemic.facts FROM mnemic_app;",
+        "mnemic.facts (SELECT) does not let mnemic_app do what it serves by",
+    ),
+    Plant(
+        "REVOKE INSERT ON mnemic.turns FROM mnemic_app;",
+        "mnemic.turns (INSERT) does not let mnemic_app do what it serves by",
+    ),
+    Plant(
+        "REVOKE UPDATE, DELETE ON mnemic.sessions FROM mnemic_app;",
+        "mnemic.sessions (UPDATE or DELETE) does not let mnemic_app do what it serves by",
+    ),
+    Plant(
+        "REVOKE EXECUTE ON FUNCTION mnemic.principal_of FROM mnemic_app;",
+        "mnemic.principal_of(key_digest bytea) (EXECUTE) does not let mnemic_app do what it serves "
+        "by",
     ),
     Plant(
         "GRANT SELECT ON mnemic.turn_vectors_default TO mnemic_app;",

@@ -142,6 +142,21 @@ SELECT shown || ' (' || privilege_type || ')' FROM rights
  WHERE grantee = to_regrole('mnemic_app')::oid
    AND (is_grantable OR privilege_type NOT IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE'))
 
+--! does not let mnemic_app do what it serves by
+SELECT t.shown || ' (' || w.needed || ')'
+  FROM tables t, (VALUES ('SELECT', '{}'::text[]),
+                         ('INSERT', '{alembic_version,predicates,promoted_indexes}')) AS w (needed, but)
+ WHERE NOT t.relispartition AND t.relname <> ALL (w.but)
+   AND NOT has_table_privilege(to_regrole('mnemic_app'), t.oid, w.needed)
+UNION
+SELECT t.shown || ' (UPDATE or DELETE)' FROM tables t
+ WHERE NOT t.relispartition AND t.has_tenant
+   AND t.relname NOT IN ('audit_log', 'audit_seals', 'promoted_indexes')
+   AND NOT has_table_privilege(to_regrole('mnemic_app'), t.oid, 'UPDATE, DELETE')
+UNION
+SELECT f.shown || ' (EXECUTE)' FROM functions f
+ WHERE f.prosecdef AND NOT has_function_privilege(to_regrole('mnemic_app'), f.oid, 'EXECUTE')
+
 --! is a partition on which mnemic_app has rights of its own (rule 3)
 SELECT shown FROM rights WHERE relispartition AND grantee = to_regrole('mnemic_app')::oid
 UNION SELECT c.shown FROM columns c JOIN tables t USING (oid), aclexplode(c.attacl) a
