@@ -176,7 +176,8 @@ class _Slow:
         if self.is_away:
             raise OSError
         vectors: list[Vector] = await self.inner.embed(list(texts))
-        if self.holds:
+        # Others of the same database have texts without a vector as well.
+        if self.holds and any("diabetes" in text for text in texts):
             self.holds = False
             self.asked.set()
             await self.goes.wait()
