@@ -1,8 +1,8 @@
 """Find the facts that rest on a source.
 
-Safe beside a release that serves: an index that nothing in that release asks for, built without
-blocking writers. Printed statements are for a host's own transaction, where that cannot be: there
-it is built at once, and blocks the ledger's writers meanwhile.
+Safe beside a release that serves: an index that nothing in that release asks for. It is built in
+the step's transaction, and blocks the ledger's writers meanwhile: a concurrent build would wait for
+a second upgrader, which waits for this one.
 """
 
 from __future__ import annotations
@@ -20,14 +20,7 @@ INDEX = "fact_evidence_source_idx ON mnemic.fact_evidence (tenant_id, source_kin
 
 def upgrade() -> None:
     """The ledger is found from its other end too."""
-    context = op.get_context()
-    if context.as_sql:
-        op.execute(f"CREATE INDEX {INDEX}")
-        return
-    with context.autocommit_block():
-        # What an attempt that was cut off has left is no index, and its name is in the way.
-        op.execute("DROP INDEX IF EXISTS mnemic.fact_evidence_source_idx")
-        op.execute(f"CREATE INDEX CONCURRENTLY {INDEX}")
+    op.execute(f"CREATE INDEX {INDEX}")
 
 
 def downgrade() -> None:

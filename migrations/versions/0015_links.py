@@ -1,8 +1,8 @@
 """Find the rows that refer to a memory, and the notes that have expired.
 
-Safe beside a release that serves: indexes that nothing in that release needs, built without
-blocking writers. Printed statements are for a host's own transaction, where that cannot be: there
-they are built at once, and block the writers of three tables meanwhile.
+Safe beside a release that serves: indexes that nothing in that release needs. They are built in the
+step's transaction, and block the writers of three tables meanwhile: a concurrent build would wait
+for a second upgrader, which waits for this one.
 """
 
 from __future__ import annotations
@@ -30,16 +30,8 @@ INDEXES = {
 
 def upgrade() -> None:
     """A reference is found from its other end too, and expired notes by when they expire."""
-    context = op.get_context()
-    if context.as_sql:
-        for name, where in INDEXES.items():
-            op.execute(f"CREATE INDEX {name} ON {where}")
-        return
-    with context.autocommit_block():
-        for name, where in INDEXES.items():
-            # What an attempt that was cut off has left is no index, and its name is in the way.
-            op.execute(f"DROP INDEX IF EXISTS mnemic.{name}")
-            op.execute(f"CREATE INDEX CONCURRENTLY {name} ON {where}")
+    for name, where in INDEXES.items():
+        op.execute(f"CREATE INDEX {name} ON {where}")
 
 
 def downgrade() -> None:

@@ -1,9 +1,9 @@
 """Keep since when each source says that a fact is true.
 
 Safe beside a release that serves: a column without a default, which nothing in that release names
-or reads, and an index built without blocking writers. Of what that release writes meanwhile the
-fact's own beginning counts. Printed statements build the index at once, and block the ledger's
-writers meanwhile.
+or reads, and an index. Of what that release writes meanwhile the fact's own beginning counts. The
+index is built in the step's transaction, and blocks the ledger's writers meanwhile: a concurrent
+build would wait for a second upgrader, which waits for this one.
 """
 
 from __future__ import annotations
@@ -24,15 +24,8 @@ INDEX = (
 
 def upgrade() -> None:
     """A value that is told again may be said to be true since later."""
-    # An attempt that was cut off may have added the column: it is committed before the index.
-    op.execute("ALTER TABLE mnemic.fact_evidence ADD COLUMN IF NOT EXISTS true_since timestamptz")
-    context = op.get_context()
-    if context.as_sql:
-        op.execute(f"CREATE INDEX {INDEX}")
-        return
-    with context.autocommit_block():
-        op.execute("DROP INDEX IF EXISTS mnemic.fact_evidence_since_idx")
-        op.execute(f"CREATE INDEX CONCURRENTLY {INDEX}")
+    op.execute("ALTER TABLE mnemic.fact_evidence ADD COLUMN true_since timestamptz")
+    op.execute(f"CREATE INDEX {INDEX}")
 
 
 def downgrade() -> None:

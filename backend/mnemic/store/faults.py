@@ -46,6 +46,13 @@ _RACES = frozenset(
         "facts_live_value_key",
         "procedures_live_name_key",
         "embedding_models_live_key",
+        # Ids that follow from a name: the second of two writers meets the id before the name.
+        "entities_pkey",
+        "entities_name_key",
+        "facts_pkey",
+        "procedures_pkey",
+        "scopes_pkey",
+        "tenants_pkey",
     }
 )
 
