@@ -23,6 +23,8 @@ from wire_embedder import FixedEmbedder
 from wire_rows import RowReader
 
 NAME = "concurrency"
+# What is tested is the effect of many calls at once; how soon each is answered, a machine decides.
+PATIENT = {"acquire_timeout_seconds": 30, "timeout_seconds": 10, "connect_timeout_seconds": 10}
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +45,7 @@ async def opened_with(
                 database_url=servers.postgres_url(roles.APP_ROLE, concurrent_database),
                 redis_url=servers.redis_url,
                 database={"require_durable": False, **database},
-                working={"acquire_timeout_seconds": 30},
+                working=PATIENT,
             )
             wiring = Wiring(settings, clock=TickingClock(), embedder=FixedEmbedder())
             return await stack.enter_async_context(MemoryManager(wiring))

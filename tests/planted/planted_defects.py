@@ -292,10 +292,10 @@ def evidence_counted_twice() -> None:
 
 @_defect("service/test_remember.py::test_a_single_valued_predicate_keeps_one_live_value")
 def two_live_values_of_a_single_valued_predicate() -> None:
-    async def never(_self: Any, _predicate: str) -> bool:
-        return False
+    async def none(_self: Any, _predicates: Any) -> set[str]:
+        return set()
 
-    fact_ledger.FactLedger.is_single = never
+    fact_ledger.FactLedger.single_among = none
 
 
 @_defect("service/test_retractions.py::test_every_type_is_refused_after_it_was_forgotten")

@@ -56,6 +56,8 @@ async def settings(
         # A run looks at every tenant of the database, those of other tests among them.
         maintenance={"tenants_max": 10_000},
         database={"require_durable": False},
+        # What a verb does is tested, not how soon: a busy machine answers later.
+        working={"timeout_seconds": 10, "connect_timeout_seconds": 10},
     )
 
 

@@ -146,6 +146,25 @@ async def test_no_answer_of_a_key_quotes_what_was_forgotten(
     assert (again.id, again.notes) == (fact.id, ())
 
 
+async def test_no_answer_quotes_what_a_session_left_behind(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    session = scope.session("s")
+    kept = await memory.store_fact(a_fact(subject="Zanzacanary person"), scope=scope)
+    spaced = a_fact(subject="Zanzacanary  person")
+    left = await memory.store_fact(spaced, scope=session, idempotency_key="k")
+    await memory.sessions.end(scope=session)
+    assert left.notes
+
+    await memory.forget([kept.id], scope=scope)
+
+    answers = await seen.fetch(
+        "SELECT answer::text FROM mnemic.idempotency_keys WHERE tenant_id = $1", scope.tenant.id
+    )
+    assert len(answers) == 1
+    assert "canary" not in answers[0][0]
+
+
 async def test_no_word_is_counted_of_what_a_session_left_behind(
     memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
 ) -> None:

@@ -16,6 +16,7 @@ EXCEPTIONS = {
     "FactLedger.evidence_of": "holds the row",
     "FactLedger.is_single": "predicates are nobody's",
     "FactLedger.reinforce": "holds the row",
+    "FactLedger.single_among": "predicates are nobody's",
     "FactStore.set_verification": "holds the row",
     "ForgettingStore.delete_resting": "the rows are held",
     "JobStore.tenants_due": "no tenant is known yet",

@@ -121,7 +121,6 @@ async def _land(
             marks = await unit.forgetting.marks(place, noun, chosen)
             await unit.tombstones.add(place, marks, kind=noun, reason=write.reason, now=now)
             counts[noun] += await unit.forgetting.delete(place, noun, chosen)
-        await unit.forgetting.clear_notes(scope, wanted)
         await _check_known(unit, scope, told, rewordings)
         for one in told:
             place = scope_in_chain(scope, one.scope_id)

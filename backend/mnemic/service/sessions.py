@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from mnemic.errors import Conflict
 from mnemic.model.scope import Scope
 from mnemic.model.session import Session, SessionState
 from mnemic.model.turn import Turn
 from mnemic.service.parsing import session_scope
 from mnemic.service.tools import Tools
+from mnemic.store.sessions import over
 from mnemic.store.unit import Unit
 
 __all__ = [
@@ -56,7 +56,7 @@ async def require_open(tools: Tools, *, scope: Scope) -> None:
         scope.tenant.id, lambda unit: unit.sessions.get(scope), read_only=True
     )
     if session.state is SessionState.ENDED:
-        raise Conflict("The session has ended; start one under another name.", id=scope.id)
+        raise over(scope)
 
 
 async def _set_state(tools: Tools, scope: Scope, state: SessionState) -> Session:

@@ -6,7 +6,7 @@ the one that was told to be true since last. A retracted value is refused until 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -30,10 +30,12 @@ __all__ = ["Evidence", "FactLanding", "FactLedger"]
 REINFORCEMENT = 0.1
 
 # A registered name that ends in `_` stands for a family; the longest name that fits decides.
-IS_SINGLE = Statement("""
-    SELECT p.cardinality FROM mnemic.predicates p
-     WHERE p.name IN (CAST(:predicate AS text), split_part(CAST(:predicate AS text), '_', 1) || '_')
-     ORDER BY length(p.name) DESC LIMIT 1
+SINGLE = Statement("""
+    SELECT n.name FROM unnest(CAST(:predicates AS text[])) AS n(name)
+     CROSS JOIN LATERAL (SELECT p.cardinality FROM mnemic.predicates p
+                          WHERE p.name IN (n.name, split_part(n.name, '_', 1) || '_')
+                          ORDER BY length(p.name) DESC LIMIT 1) AS fits
+     WHERE fits.cardinality = 'single'
 """)
 
 # Writers of one single-valued statement wait for each other here, instead of losing the race for
@@ -75,13 +77,15 @@ ADD = Statement("""
     RETURNING id
 """)
 
+# Those that the new scope knows already stay, and are left out of the answer. Evidence goes by the
+# fact's id, and so stays with it; vectors follow when those of the whole session move.
 MOVE = Statement("""
     UPDATE mnemic.facts f SET scope_id = :scope, stats_counted = false, updated_at = :now
-     WHERE {tenant:f} AND f.id = :id AND f.status = 'live'
+     WHERE {tenant:f} AND f.status = 'live' AND f.id = ANY(CAST(:ids AS uuid[]))
        AND NOT EXISTS (SELECT FROM mnemic.facts k
-                        WHERE {tenant:k} AND k.scope_id = :scope AND k.subject_key = :subject_key
-                          AND k.predicate = :predicate AND k.object_key = :object_key
-                          AND k.status = 'live')
+                        WHERE {tenant:k} AND k.scope_id = :scope AND k.status = 'live'
+                          AND k.subject_key = f.subject_key AND k.predicate = f.predicate
+                          AND k.object_key = f.object_key)
     RETURNING f.id
 """)
 
@@ -168,6 +172,7 @@ class FactLedger:
         now: datetime,
         lift: bool = False,
         moves: FactId | None = None,
+        single: bool | None = None,
     ) -> FactLanding:
         """The statement stands in `scope`, with its evidence in the ledger.
 
@@ -175,13 +180,14 @@ class FactLedger:
         that was told to be true since last is live, in whichever order they come, and of several
         since one moment the one told last; the others are its history.
         The live row `moves` of another scope becomes the row of this one, unless an equal one or a
-        newer value stands here. Raises `Retracted` if the value was retracted in `scope` or above
-        it, unless `lift`.
+        newer value stands here. Who knows whether the predicate is `single` says so. Raises
+        `Retracted` if the value was retracted in `scope` or above it, unless `lift`.
         """
         mark = fact_mark(fact.subject, fact.predicate, fact.object)
         await self._unit.tombstones.respect(scope, mark, now=now, lift=lift)
         keys = _keys(scope, fact)
-        single = await self.is_single(fact.predicate)
+        if single is None:
+            single = await self.is_single(fact.predicate)
         closed: tuple[UUID, ...] = ()
         if single:
             await self._unit.fetch(WAIT_FOR_TURN, **keys)
@@ -193,17 +199,26 @@ class FactLedger:
             rows = await self._unit.fetch(CLOSE_OTHERS, **keys, now=now, at=since)
             closed = tuple(row["id"] for row in rows)
         if moves is not None:
-            added = await self._unit.fetch_one(MOVE, **keys, id=moves, now=now)
+            added = moves if await self.move(scope, [moves], now=now) else None
         else:
             values = _values(scope, fact)
-            added = await self._unit.fetch_one(ADD, **keys, **values, single_valued=single, now=now)
+            row = await self._unit.fetch_one(ADD, **keys, **values, single_valued=single, now=now)
+            added = FactId(row["id"]) if row is not None else None
         if added is None:
             return await self._reinforce(keys, evidence, now)
-        await self._add_evidence(added["id"], evidence, now)
+        await self._add_evidence(added, evidence, now)
         if closed:
-            await self._unit.execute(LINK_CLOSED, id=added["id"], closed=list(closed))
+            await self._unit.execute(LINK_CLOSED, id=added, closed=list(closed))
             await self._unit.vectors.drop("fact", closed)
-        return FactLanding(id=FactId(added["id"]), created=True, version=1, superseded=closed)
+        return FactLanding(id=added, created=True, version=1, superseded=closed)
+
+    async def move(self, scope: Scope, facts: Collection[FactId], *, now: datetime) -> set[FactId]:
+        """The live rows stand in `scope`, but for those whose equals stood there already.
+
+        Those that moved. The caller holds the rows, wherever they stood.
+        """
+        rows = await self._unit.fetch(MOVE, scope=scope.id, ids=list(facts), now=now)
+        return {FactId(row["id"]) for row in rows}
 
     async def put_all(
         self,
@@ -219,22 +234,29 @@ class FactLedger:
         They are written in one order for every caller, so that two that write the same do not stop
         each other. Values of a single-valued predicate keep theirs, for the last one counts.
         """
-        single = {one: await self.is_single(one) for one in {fact.predicate for fact in facts}}
+        single = await self.single_among({fact.predicate for fact in facts})
 
         def order(place: int) -> tuple[str, str, str]:
             fact = facts[place]
-            value = "" if single[fact.predicate] else comparison_key(fact.object)
+            value = "" if fact.predicate in single else comparison_key(fact.object)
             return comparison_key(fact.subject), fact.predicate, value
 
         landed: dict[int, FactLanding] = {}
         for place in sorted(range(len(facts)), key=order):
-            landed[place] = await self.put(scope, facts[place], evidence, now=now, lift=lift)
+            fact = facts[place]
+            landed[place] = await self.put(
+                scope, fact, evidence, now=now, lift=lift, single=fact.predicate in single
+            )
         return [landed[place] for place in range(len(facts))]
 
     async def is_single(self, predicate: str) -> bool:
         """Whether the predicate holds one value at a time; no scope, since it is nobody's."""
-        registered = await self._unit.fetch_one(IS_SINGLE, predicate=predicate)
-        return registered is not None and registered["cardinality"] == "single"
+        return predicate in await self.single_among([predicate])
+
+    async def single_among(self, predicates: Collection[str]) -> set[str]:
+        """Those of the predicates that hold one value at a time, asked in one statement."""
+        rows = await self._unit.fetch(SINGLE, predicates=list(predicates))
+        return {row["name"] for row in rows}
 
     async def has_live_evidence(self, scope: Scope, fact: UUID) -> bool:
         """Whether a source of the fact, whose row is held, is there to be seen from `scope`.

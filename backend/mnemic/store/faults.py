@@ -36,25 +36,9 @@ BEHIND_A_POOLER = (
     "MEM_DATABASE__PGBOUNCER=true"
 )
 
-_RETRYABLE = frozenset({"40001", "40P01"})
-# Losing a race for one of these means that the winner's row must be read again, not that the call
-# failed: the single live value of a predicate, the live procedure of a name, the live embedding
-# model.
-_RACES = frozenset(
-    {
-        "facts_live_single_key",
-        "facts_live_value_key",
-        "procedures_live_name_key",
-        "embedding_models_live_key",
-        # Ids that follow from a name: the second of two writers meets the id before the name.
-        "entities_pkey",
-        "entities_name_key",
-        "facts_pkey",
-        "procedures_pkey",
-        "scopes_pkey",
-        "tenants_pkey",
-    }
-)
+# Each statement looks first whether a row is there already, so meeting one that is unique (23505)
+# is a lost race: the winner's row must be read again, not that the call failed.
+_RETRYABLE = frozenset({"40001", "40P01", "23505"})
 
 # Classes of what a server says when the connection, or it, ends: but for 57014, which cancels.
 _ENDINGS = ("08", "57P", "58", "XX")
@@ -82,8 +66,11 @@ _BY_STATE: dict[str, tuple[type[MnemicError], str]] = {
 }
 
 
-class Raced(Exception):
-    """Others changed what this unit had read: it is to be run again as a whole."""
+class Raced(Conflict):
+    """Others change the same memory at this moment; retry.
+
+    They changed what this unit had read: it is to be run again as a whole.
+    """
 
 
 @contextmanager
@@ -113,11 +100,12 @@ def tells_outcome(fault: BaseException) -> bool:
     return not (fault.sqlstate or "08").startswith(_ENDINGS)
 
 
-def is_retryable(fault: BaseException) -> bool:
-    """Whether the transaction is to be run again as a whole."""
-    if not isinstance(fault, asyncpg.PostgresError):
-        return False
-    return fault.sqlstate in _RETRYABLE or getattr(fault, "constraint_name", None) in _RACES
+def is_retryable(fault: MnemicError) -> bool:
+    """Whether the transaction that failed with it is to be run again as a whole."""
+    cause = fault.__cause__
+    if isinstance(cause, asyncpg.PostgresError):
+        return cause.sqlstate in _RETRYABLE
+    return isinstance(fault, Raced)
 
 
 def translated(fault: Exception) -> MnemicError | None:

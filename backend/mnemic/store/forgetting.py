@@ -57,7 +57,8 @@ LEFT_BEHIND = Statement("""
      ORDER BY s.id FOR UPDATE OF s
 """)
 
-# A note of a receipt says in what form a name was kept, and so quotes it.
+# A note of a receipt says in what form a name was kept, and so quotes it; a key of any scope of the
+# tenant may have made the memory.
 CLEAR_NOTES = Statement("""
     UPDATE mnemic.idempotency_keys k
        SET answer = CASE jsonb_typeof(k.answer)
@@ -130,25 +131,27 @@ class ForgettingStore:
             ]
         return [episode_mark(row["summary"]) for row in rows]
 
-    async def clear_notes(self, scope: Scope, ids: Sequence[UUID]) -> None:
-        """No answer that a key was given quotes these memories any more; ids and versions stay."""
-        del scope  # a key of any scope of the tenant may have made them
-        await self._unit.execute(CLEAR_NOTES, ids=[str(one) for one in ids])
-
     async def delete(self, scope: Scope, noun: str, ids: Sequence[UUID]) -> int:
         """The memories of exactly this scope are gone, vectors and evidence with them.
 
-        So are the rows of sessions that said the same when these ended.
+        So are the rows of sessions that said the same when these ended, and the notes that quote
+        any of them in an answer that a key was given; its ids and versions stay.
         """
         return await self._delete(scope.id, noun, ids)
+
+    async def merge(self, scope: Scope, noun: str, ids: Sequence[UUID]) -> None:
+        """As `delete`, of memories of a session that live on in others, whose answers so stay."""
+        await self._remove(scope.id, noun, ids)
 
     async def delete_resting(self, place: UUID, ids: Sequence[UUID]) -> int:
         """As `delete`, for facts of the scope with the id `place`, whose rows are held."""
         return await self._delete(place, "fact", ids)
 
     async def _delete(self, place: UUID, noun: str, ids: Sequence[UUID]) -> int:
+        quoted = list(ids)
         if noun == "fact":
             rows = await self._unit.fetch(LEFT_BEHIND, scope=place, ids=list(ids))
+            quoted += [row["id"] for row in rows]
             if rows:
                 await self._unit.execute(UNLINK[noun], ids=[row["id"] for row in rows])
             for session in sorted({row["scope_id"] for row in rows}):
@@ -156,6 +159,7 @@ class ForgettingStore:
                 await self._remove(session, noun, left)
         if noun in UNLINK:
             await self._unit.execute(UNLINK[noun], ids=list(ids))
+        await self._unit.execute(CLEAR_NOTES, ids=[str(one) for one in quoted])
         return await self._remove(place, noun, ids)
 
     async def _remove(self, place: UUID, noun: str, ids: Sequence[UUID]) -> int:

@@ -28,19 +28,6 @@ OF_SCOPE = Statement("""
      ORDER BY f.subject_key, f.predicate, f.object_key FOR UPDATE
 """)
 
-# Those that the wider scope knows already stay, and are left out of the answer. Evidence goes by
-# the fact's id, and so stays with it; vectors follow when those of the whole session move.
-MOVE = Statement("""
-    UPDATE mnemic.facts f SET scope_id = :parent, stats_counted = false, updated_at = :now
-     WHERE {tenant:f} AND f.scope_id = :scope AND f.status = 'live'
-       AND f.id = ANY(CAST(:ids AS uuid[]))
-       AND NOT EXISTS (SELECT FROM mnemic.facts k
-                        WHERE {tenant:k} AND k.scope_id = :parent AND k.status = 'live'
-                          AND k.subject_key = f.subject_key AND k.predicate = f.predicate
-                          AND k.object_key = f.object_key)
-    RETURNING f.id
-""")
-
 
 class LiftingStore:
     """Moves facts from a session to the scope above. Never commits; the unit does."""
@@ -60,27 +47,31 @@ class LiftingStore:
         }
         refused = await self._unit.tombstones.refused(parent, sorted(set(marks.values())))
         ledger = self._unit.ledger
-        single = {one for one in {r["predicate"] for r in rows} if await ledger.is_single(one)}
+        single = await ledger.single_among({row["predicate"] for row in rows})
         plain = [
-            row["id"]
+            FactId(row["id"])
             for row in rows
             if row["predicate"] not in single and marks[row["id"]] not in refused
         ]
-        moved = await self._unit.fetch(MOVE, scope=scope.id, parent=parent.id, ids=plain, now=now)
-        done = {row["id"] for row in moved}
+        moved = await ledger.move(parent, plain, now=now)
         for row in rows:
-            if row["id"] not in done:
-                await self._put(scope, row, parent=parent, now=now)
+            if row["id"] not in moved:
+                is_single = row["predicate"] in single
+                await self._put(scope, row, parent=parent, single=is_single, now=now)
         return len(rows)
 
-    async def _put(self, scope: Scope, row: Any, *, parent: Scope, now: datetime) -> None:
+    async def _put(
+        self, scope: Scope, row: Any, *, parent: Scope, single: bool, now: datetime
+    ) -> None:
         fact = fact_of(row)
         above = FactId(uuid5(fact.id, f"lifted;{parent.id}"))
         moved = replace(fact, id=above, scope_id=parent.id)
         reason, landing = MOVED, None
         evidence = await self._unit.ledger.evidence_of(fact.id)
         try:
-            landing = await self._unit.ledger.put(parent, moved, evidence, now=now, moves=fact.id)
+            landing = await self._unit.ledger.put(
+                parent, moved, evidence, now=now, moves=fact.id, single=single
+            )
             if landing.id == fact.id:
                 return
             await self._unit.vectors.copy_fact(scope, fact.id, to=landing.id)

@@ -299,7 +299,7 @@ class ProcedureStore:
         anew = ProcedureId(uuid5(procedure.id, f"lifted;{parent.id}"))
         kept, version, _ = await self.put(parent, replace(procedure, id=anew), now=now)
         await self._unit.execute(MOVE_OUTCOMES, source=procedure.id, to=kept, version=version)
-        await self._unit.forgetting.delete(scope, "procedure", [procedure.id])
+        await self._unit.forgetting.merge(scope, "procedure", [procedure.id])
 
 
 def procedure_of(row: Any) -> Procedure:

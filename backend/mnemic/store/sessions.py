@@ -16,7 +16,7 @@ from mnemic.store.statement import Statement
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["SessionStore"]
+__all__ = ["SessionStore", "over"]
 
 _COLUMNS = """s.id, s.scope_id, s.name, s.state, s.started_at, s.last_active_at, s.ended_at,
               s.episode_id, s.turn_count"""
@@ -83,6 +83,11 @@ IDLE = Statement("""
 """)
 
 
+def over(scope: Scope) -> Conflict:
+    """What is told to those who would go on in a session that has ended."""
+    return Conflict("The session has ended; start one under another name.", id=scope.id)
+
+
 class SessionStore:
     """Starts sessions, orders their turns, ends them once. Never commits; the unit does."""
 
@@ -94,7 +99,7 @@ class SessionStore:
         await self._unit.execute(START, id=scope.id, name=scope.name, at=at, now=now)
         session = await self.lock(scope)
         if session.state is SessionState.ENDED:
-            raise Conflict("The session has ended; start one under another name.", id=scope.id)
+            raise over(scope)
         return session
 
     async def join(self, scope: Scope, *, now: datetime) -> None:
@@ -104,7 +109,7 @@ class SessionStore:
         rest. Raises `Conflict` if it has ended.
         """
         if await self._unit.fetch_one(JOIN, id=scope.id, name=scope.name, now=now) is None:
-            raise Conflict("The session has ended; start one under another name.", id=scope.id)
+            raise over(scope)
 
     async def get(self, scope: Scope) -> Session:
         """The session of `scope`. Raises `NotFound`."""
@@ -133,7 +138,7 @@ class SessionStore:
         """The session is active or paused. Raises `Conflict` if it has ended."""
         if not await self._unit.execute(SET_STATE, id=scope.id, state=state.value, at=at):
             await self.get(scope)
-            raise Conflict("The session has ended; start one under another name.", id=scope.id)
+            raise over(scope)
 
     async def end(
         self, scope: Scope, *, at: datetime, episode_id: UUID | None, outcome: Outcome | None

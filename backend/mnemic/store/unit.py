@@ -17,7 +17,7 @@ from uuid import UUID
 
 import asyncpg
 
-from mnemic.errors import ConfigurationError, Conflict, OutcomeUnknown, StoreUnavailable
+from mnemic.errors import ConfigurationError, MnemicError, OutcomeUnknown, StoreUnavailable
 from mnemic.model.scope import TenantId
 from mnemic.settings import DatabaseSettings
 from mnemic.store.embedding_models import EmbeddingModelStore
@@ -25,7 +25,7 @@ from mnemic.store.entities import EntityStore
 from mnemic.store.episodes import EpisodeStore
 from mnemic.store.fact_ledger import FactLedger
 from mnemic.store.facts import FactStore
-from mnemic.store.faults import LOST, Raced, is_retryable, tells_outcome, translated
+from mnemic.store.faults import LOST, is_retryable, tells_outcome, translated
 from mnemic.store.forgetting import ForgettingStore
 from mnemic.store.grants import GrantStore
 from mnemic.store.guards import GuardStore
@@ -256,7 +256,7 @@ class Database:
             await _commit(connection)
         except Exception as fault:
             error = translated(fault)
-            if error is None or error is fault or is_retryable(fault):
+            if error is None or error is fault:
                 raise
             raise error from fault
         finally:
@@ -269,7 +269,7 @@ class Database:
         *,
         read_only: bool = False,
     ) -> T:
-        """`work` in a unit, run again as a whole after a deadlock or serialization failure."""
+        """`work` in a unit, run again as a whole after a deadlock or a lost race."""
         for attempt in range(self._settings.retry_max + 1):
             try:
                 async with self.open_unit(tenant, read_only=read_only) as unit:
@@ -277,14 +277,9 @@ class Database:
                     if not read_only and "tombstones" in vars(unit):  # if it was asked
                         await unit.tombstones.hold()
                     return result
-            except asyncpg.PostgresError as fault:
+            except MnemicError as fault:
                 if not is_retryable(fault) or attempt == self._settings.retry_max:
-                    raise translated(fault) or fault from fault
-            except Raced as fault:
-                if attempt == self._settings.retry_max:
-                    raise Conflict(
-                        "Others change the same memory at this moment; retry."
-                    ) from fault
+                    raise
             pause = min(_BACKOFF_SECONDS * 2**attempt, _BACKOFF_SECONDS_MAX)
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
         raise AssertionError
