@@ -20,8 +20,9 @@ from typing import Any, NoReturn
 import asyncpg
 import pytest
 from pydantic import SecretStr
+from redis.asyncio import Redis
 
-from mnemic.edge.worker.app import RETRIES_MAX, build_app
+from mnemic.edge.worker.app import JOBS, RETRIES_MAX, build_app
 from mnemic.embed import LocalEmbedder
 from mnemic.embedded import EmbeddedServers
 from mnemic.embedded.control import guard_lives
@@ -263,6 +264,29 @@ async def test_on_schedule_idle_sessions_become_episodes_and_all_get_vectors(
     assert {hit.near_place is not None for hit in found.hits} == {True}
     for program in (worker, beat):
         assert {one["level"] for one in program.events} == {"info"}, program.log
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_beat_ends_well_in_the_middle_of_an_exchange(
+    settings: MemorySettings,
+    environment: dict[str, str],
+    start: Callable[..., Program],
+    number: int,
+) -> None:
+    beat = start(environment, "beat")
+    await eventually(lambda: beat.log.count("Sending due task") >= len(JOBS))
+    assert settings.redis_url is not None
+    valkey = Redis.from_url(settings.redis_url.get_secret_value())
+    try:
+        await valkey.execute_command("CLIENT", "PAUSE", int(PATIENCE_SECONDS * 1_000), "WRITE")
+        await asyncio.sleep(2)  # it asks once a second, and now waits for an answer
+        code = await beat.end(number)
+    finally:
+        await valkey.execute_command("CLIENT", "UNPAUSE")
+        await valkey.aclose()
+
+    assert code == 0
+    assert {one["level"] for one in beat.events} == {"info"}, beat.log
 
 
 async def test_doubled_messages_and_two_workers_change_nothing(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import structlog
@@ -54,19 +55,22 @@ def test_the_page_tells_how_many_are_planted(request: pytest.FixtureRequest) -> 
 
 def _run(root: Path, defect: Defect) -> str:
     """Why the defect was not caught; empty if it was."""
+    command = [
+        *(sys.executable, "-m", "pytest", "-x", "-q", "-p", "planted_plugin"),
+        *("-p", "no:cacheprovider", "--plant", defect.name, *defect.caught_by),
+    ]
     try:
-        ran = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-x", "-q", "-p", "planted_plugin"),
-                *("-p", "no:cacheprovider", "--plant", defect.name, *defect.caught_by),
-            ],
-            cwd=root,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS_MAX,
-            check=False,
-        )
+        with TemporaryDirectory() as folder:  # pytest keeps the files of a test that failed
+            Path(folder).chmod(0o711)  # servers that root starts run as another user
+            ran = subprocess.run(
+                command,
+                cwd=root,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), "TMPDIR": folder},
+                capture_output=True,
+                text=True,
+                timeout=SECONDS_MAX,
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         return f"{defect.name}: the tests take longer than {SECONDS_MAX} s"
     if ran.returncode and _is_caught(ran.stdout, defect.caught_by):

@@ -8,10 +8,11 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, NoReturn
 
 import structlog
-from celery import signals
+from celery import platforms, signals
+from celery.apps.beat import Beat
 from celery.exceptions import SecurityWarning
 from pydantic import SecretStr
 
@@ -28,6 +29,21 @@ log = structlog.get_logger("mnemic")
 
 # Celery's lines about each message that came and each task that ended well; our own say the same.
 CHATTY = ("celery.worker.strategy", "celery.app.trace")
+
+
+class _Beat(Beat):
+    """Celery's, but that a signal never breaks an exchange with Valkey in two."""
+
+    def install_sync_handler(self, service: Any) -> None:  # noqa: ARG002 - as in Celery
+        """SIGTERM and SIGINT end it, and what it was doing is left before anything is closed.
+
+        Celery's handler closes first: an answer that was being read then fails as any fault does.
+        """
+
+        def end(*_: Any) -> NoReturn:
+            raise SystemExit
+
+        platforms.signals.update(SIGTERM=end, SIGINT=end)
 
 
 def work(settings: MemorySettings, *, concurrency: int, pool: str) -> int:
@@ -73,7 +89,7 @@ def tick(settings: MemorySettings) -> None:
     try:
         app = build_app(settings, redis_url=servers.redis_url)
         log.info("beat_starts", keys=_prefix(app))
-        make_beat: Any = app.Beat
+        make_beat: Any = app.subclass_with_self(_Beat)
         make_beat(scheduler_cls=BoundedScheduler, loglevel="INFO", quiet=True).run()
     finally:
         asyncio.run(servers.close())
