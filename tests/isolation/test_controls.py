@@ -13,7 +13,7 @@ from proof.runs import play
 from proof.walls import Defect, Walls, standing
 
 OPERATIONS_MAX = 3_000
-SEEDS_MAX = 8
+SEEDS_MAX = 24
 log = structlog.get_logger("isolation")
 
 

@@ -59,6 +59,10 @@ async def _a_fact(memory: Memory, scope: Scope) -> Any:
     return (await memory.store_fact(a_fact(), scope=scope)).id
 
 
+async def _an_alias(memory: Memory, scope: Scope) -> Any:
+    await memory.at(scope).semantic.add_alias("User", "Ann")
+
+
 async def _two_facts(memory: Memory, scope: Scope) -> Any:
     made = [await memory.store_fact(a_fact(object=one), scope=scope) for one in ("Vim", "Emacs")]
     return [one.id for one in made]
@@ -163,6 +167,9 @@ VERBS: dict[str, Verb] = {
     ),
     "semantic.add_alias": Verb(
         lambda m, s, _: m.at(s).semantic.add_alias("User", "Ann", idempotency_key=KEY), _a_fact
+    ),
+    "semantic.remove_alias": Verb(
+        lambda m, s, _: m.at(s).semantic.remove_alias("User", "Ann", idempotency_key=KEY), _an_alias
     ),
     "procedural.record_procedure": Verb(
         lambda m, s, _: m.at(s).procedural.record_procedure(

@@ -399,6 +399,7 @@ async def test_g15_every_verb_with_a_key_is_done_once(
         ),
         "reinforce": lambda key: here.semantic.reinforce_fact(facts[0].id, idempotency_key=key),
         "alias": lambda key: here.semantic.add_alias("User", "Me", idempotency_key=key),
+        "unalias": lambda key: here.semantic.remove_alias("User", "Me", idempotency_key=key),
         "verify": lambda key: here.semantic.verify_fact(facts[0].id, idempotency_key=key),
         "outcome": lambda key: here.procedural.record_outcome(
             skill.id, success=True, idempotency_key=key

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import asyncpg
 import pytest
 
-from mnemic import MemoryManager, Retracted, Scope, Step
+from mnemic import FactCreate, Forbidden, MemoryManager, Retracted, Scope, Step, TurnCreate
 from mnemic.store.tombstones import fact_mark
 from mnemic.testing import a_conversation, a_fact
 
 TALK = ["The vault code is heliotrope.", "Understood."]
+AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
 STEPS = "Deploy\n1. Tag the release"
 
 
@@ -29,6 +31,9 @@ async def _live(seen: asyncpg.Connection, scope: Scope) -> list[str]:
         ("admin", "ad\u200dmin"),
         ("café", "cafe\u0301"),
         ("PostgreSQL", "POSTGRESQL"),
+        ("don't ask", "don\u2019t ask"),
+        ("the \u201cvault\u201d", 'the "vault"'),
+        ("2026\u20132027", "2026-2027"),
     ],
 )
 async def test_a_forgotten_value_is_refused_in_every_spelling(
@@ -285,6 +290,66 @@ async def test_forgetting_a_fact_that_moved_up_leaves_none_of_it_in_the_session(
         "SELECT count(*) FROM mnemic.facts WHERE tenant_id = $1", scope.tenant.id
     )
     assert left == 0
+
+
+@pytest.mark.parametrize("value_above", ["PostgreSQL", "MySQL"])
+async def test_the_id_of_what_a_session_left_behind_stands_for_what_is_above(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection, value_above: str
+) -> None:
+    session = scope.session("s")
+    single = {"subject": "User", "predicate": "lives_in"}
+    told = FactCreate(**single, object="PostgreSQL", valid_from=AT)
+    left = await memory.store_fact(told, scope=session)
+    newer = replace(told, object=value_above, valid_from=AT + timedelta(days=1))
+    above = await memory.store_fact(newer, scope=scope)
+    await memory.sessions.end(scope=session)
+    await memory.grants.allow(session, to=scope)
+
+    gone = await memory.forget([left.id], scope=session)
+
+    rows = await seen.fetch("SELECT id FROM mnemic.facts WHERE tenant_id = $1", scope.tenant.id)
+    stays = [] if value_above == "PostgreSQL" else [above.id]
+    assert [row["id"] for row in rows] == stays
+    assert gone.counts == {"fact": 1}
+    with pytest.raises(Retracted):
+        await memory.store_fact(told, scope=scope)
+
+
+async def test_what_is_above_is_not_forgotten_from_below_without_a_grant(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    session = scope.session("s")
+    above = await memory.store_fact(a_fact(), scope=scope)
+    left = await memory.store_fact(a_fact(), scope=session)
+    await memory.sessions.end(scope=session)
+
+    with pytest.raises(Forbidden):
+        await memory.forget([left.id], scope=session)
+
+    assert [hit.id for hit in (await memory.recall("PostgreSQL", scope=scope)).hits] == [above.id]
+
+
+@pytest.mark.parametrize("name", ["another", None])
+async def test_a_forgotten_turn_is_refused_at_its_moment_under_any_name(
+    memory: MemoryManager, scope: Scope, name: str | None
+) -> None:
+    session = scope.session("s")
+    said = TurnCreate(
+        text="The vault code is heliotrope.", actor="User", occurred_at=AT, external_id="first"
+    )
+    [kept] = await memory.sessions.append([said], scope=session)
+    await memory.forget([kept.id], scope=session)
+
+    again, later = await memory.sessions.append(
+        [
+            replace(said, external_id=name),
+            replace(said, external_id="later", occurred_at=AT + timedelta(minutes=1)),
+        ],
+        scope=session,
+    )
+
+    assert (again.refused, again.created) == (True, False)
+    assert (later.refused, later.created) == (False, True)
 
 
 async def test_an_option_that_does_not_exist_is_an_error(

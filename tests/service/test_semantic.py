@@ -101,6 +101,38 @@ async def test_an_alias_finds_what_its_name_finds(memory: MemoryManager, scope: 
     assert await memory.at(Scope.user(f"x{uuid4()}")).semantic.get_by_entity("pg") == []
 
 
+async def test_an_alias_is_taken_away_and_nothing_is_kept_of_it(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    here = memory.at(scope).semantic
+    kept = await here.store_fact(a_fact(object="PostgreSQL"))
+    await here.add_alias("PostgreSQL", "Postgres")
+    await here.add_alias("PostgreSQL", "Zanzacanary")
+
+    await here.remove_alias("postgresql", "ZANZACANARY")
+
+    assert await here.get_by_entity("Zanzacanary") == []
+    assert [fact.id for fact in await here.get_by_entity("Postgres")] == [kept.id]
+    await here.remove_alias("PostgreSQL", "Postgres")
+    assert await seen.fetch("SELECT 1 FROM mnemic.entities WHERE tenant_id = $1", scope.id) == []
+    for below in (scope, scope.project("a")):
+        with pytest.raises(NotFound, match="No such alias"):
+            await memory.at(below).semantic.remove_alias("PostgreSQL", "Postgres")
+
+
+async def test_an_alias_is_taken_away_where_it_was_given(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    await memory.at(scope).semantic.add_alias("PostgreSQL", "pg")
+    below = memory.at(scope.project("a")).semantic
+    kept = await below.store_fact(a_fact(object="PostgreSQL"))
+
+    with pytest.raises(NotFound):
+        await below.remove_alias("PostgreSQL", "pg")
+
+    assert [fact.id for fact in await below.get_by_entity("pg")] == [kept.id]
+
+
 async def test_a_deprecated_fact_is_gone_with_its_reason_and_refused(
     memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
 ) -> None:

@@ -316,3 +316,20 @@ async def test_an_append_is_witnessed(
     rows = await seen.fetch("SELECT * FROM mnemic.audit_log WHERE tenant_id = $1", scope.tenant.id)
     assert [row["action"] for row in rows] == ["session.append"]
     assert "eliotrope" not in str([dict(row) for row in rows])
+
+
+async def test_each_step_of_a_session_is_witnessed_once(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    session = scope.session("s")
+
+    for step in ("start", "start", "pause", "resume", "end", "end"):
+        await getattr(memory.sessions, step)(scope=session)
+
+    rows = await seen.fetch(
+        "SELECT action, subject_id FROM mnemic.audit_log WHERE tenant_id = $1 ORDER BY recorded_at",
+        scope.tenant.id,
+    )
+    assert [tuple(row) for row in rows] == [
+        (f"session.{step}", session.id) for step in ("start", "pause", "resume", "end")
+    ]

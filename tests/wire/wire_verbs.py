@@ -77,6 +77,10 @@ async def _a_fact(memory: MemoryManager, scope: Scope) -> Any:
     return (await memory.store_fact(a_fact(), scope=scope)).id
 
 
+async def _an_alias(memory: MemoryManager, scope: Scope) -> Any:
+    await memory.at(scope).semantic.add_alias("PostgreSQL", "pg")
+
+
 async def _two_values(memory: MemoryManager, scope: Scope) -> Any:
     made = [
         await memory.store_fact(a_fact(object=value), scope=scope) for value in ("tabs", "spaces")
@@ -160,6 +164,11 @@ async def resolve_conflict(memory: MemoryManager, scope: Scope, made: Any, key: 
 @_verb()
 async def add_alias(memory: MemoryManager, scope: Scope, _: Any, key: str) -> Any:
     return await memory.at(scope).semantic.add_alias("PostgreSQL", "pg", idempotency_key=key)
+
+
+@_verb(_an_alias)
+async def remove_alias(memory: MemoryManager, scope: Scope, _: Any, key: str) -> Any:
+    return await memory.at(scope).semantic.remove_alias("PostgreSQL", "pg", idempotency_key=key)
 
 
 @_verb(_an_episode, takes_key=False)

@@ -247,6 +247,13 @@ class NullSemantic(SemanticMemory):
     async def add_alias(self, name: str, alias: str, *, idempotency_key: str | None = None) -> None:
         """Nothing is kept."""
 
+    async def remove_alias(
+        self, name: str, alias: str, *, idempotency_key: str | None = None
+    ) -> None:
+        """Raises `NotFound`."""
+        del name, alias, idempotency_key
+        raise NotFound("No such alias of this name in this scope.")
+
 
 class NullProcedural(ProceduralMemory):
     """Holds no procedure."""

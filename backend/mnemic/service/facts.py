@@ -38,6 +38,7 @@ __all__ = [
     "facts_of_entity",
     "get_facts",
     "reinforce_fact",
+    "remove_alias",
     "resolve_conflict",
     "verify_fact",
 ]
@@ -75,7 +76,7 @@ async def add_alias(
     """In `scope` and below, `alias` means what `name` means."""
     name = clean_name(name, field="name")
     other = clean_name(alias, field="alias")
-    identity = uuid5(scope.id, f"entity;{comparison_key(name)}")
+    identity = _entity_id(scope, name)
 
     async def land(unit: Unit, now: datetime) -> Receipt:
         await unit.entities.add_alias(scope, identity, name, other, now=now)
@@ -87,6 +88,33 @@ async def add_alias(
         key=checked_idempotency_key(key),
     )
     await land_once(tools, write, land, scope=scope)
+
+
+async def remove_alias(
+    tools: Tools, name: str, alias: str, *, scope: Scope, key: str | None = None
+) -> None:
+    """In `scope` the alias does not mean the name any more, and nothing is kept of it.
+
+    Raises `NotFound` if it did not mean it in exactly this scope.
+    """
+    name = clean_name(name, field="name")
+    other = clean_name(alias, field="alias")
+
+    async def land(unit: Unit, _now: datetime) -> Receipt:
+        if not await unit.entities.remove_alias(scope, name, other):
+            raise NotFound("No such alias of this name in this scope.")
+        return committed(_entity_id(scope, name), "entity", created=False)
+
+    write = Write(
+        operation="entity.unalias",
+        request=request_digest("entity.unalias", name, other),
+        key=checked_idempotency_key(key),
+    )
+    await land_once(tools, write, land, scope=scope)
+
+
+def _entity_id(scope: Scope, name: str) -> UUID:
+    return uuid5(scope.id, f"entity;{comparison_key(name)}")
 
 
 async def reinforce_fact(

@@ -69,7 +69,8 @@ async def forget(
     What was made of them follows: a fact that rests on them alone is gone, one that rests on others
     too is less sure, and the episode of a session is told anew without the turns. What was
     forgotten is refused when it comes again (digests alone are kept for that), until a caller asks
-    for it with `lift=True`.
+    for it with `lift=True`. The id of a fact that an ended session left behind stands for the one
+    above that says the same.
 
     The same idempotency key with the same ids gives the first answer again. Raises `NotFound` if
     one is not visible from `scope`, `Forbidden` if one stands in a wider scope without a grant,
@@ -112,11 +113,14 @@ async def _land(
         found = await unit.forgetting.locate(scope, wanted)
         if missing := [one for one in wanted if one not in found]:
             raise NotFound(f"No memory {missing[0]} in this scope.", id=missing[0])
-        turns = [one for one in wanted if found[one][0] == "turn"]
+        heirs = await unit.forgetting.live_on(scope, wanted)
+        found |= {identity: ("fact", place) for identity, place in heirs.values()}
+        goes = list(dict.fromkeys(heirs[one][0] if one in heirs else one for one in wanted))
+        turns = [one for one in goes if found[one][0] == "turn"]
         told = await unit.lineage.episodes_of_turns(scope, turns) if turns else []
         told = [one for one in told if one.id not in found]
         counts: Counter[str] = Counter()
-        for (noun, place_id), chosen in _grouped(wanted, found).items():
+        for (noun, place_id), chosen in _grouped(goes, found).items():
             place = await require_write(unit, scope, place_id)
             marks = await unit.forgetting.marks(place, noun, chosen)
             await unit.tombstones.add(place, marks, kind=noun, reason=write.reason, now=now)
@@ -133,7 +137,7 @@ async def _land(
         }
         lost = await _resting_on_nothing(unit, found, gone=gone, stated=stated)
         counts += await _delete_facts(unit, scope, lost)
-        subjects = [(found[one][0], one) for one in wanted]
+        subjects = [(found[one][0], one) for one in goes]
         subjects += [("episode", one.id) for one in gone] + [("fact", one.id) for one in lost]
         entries = [
             *(_entry(tools, write, noun, one) for noun, one in subjects),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
 from mnemic.model.scope import Scope
@@ -9,6 +10,7 @@ from mnemic.model.session import Session, SessionState
 from mnemic.model.turn import Turn
 from mnemic.service.parsing import session_scope
 from mnemic.service.tools import Tools
+from mnemic.store.guards import AuditEntry
 from mnemic.store.sessions import over
 from mnemic.store.unit import Unit
 
@@ -35,19 +37,22 @@ async def start_session(tools: Tools, *, scope: Scope) -> Session:
 
     async def start(unit: Unit) -> Session:
         await unit.scopes.ensure(scope)
-        return await unit.sessions.start(scope, at=now, now=now)
+        session, is_new = await unit.sessions.start(scope, at=now, now=now)
+        if is_new:
+            await _witness(unit, tools, scope, "session.start", now)
+        return session
 
     return await tools.transact(scope.tenant.id, start)
 
 
 async def pause_session(tools: Tools, *, scope: Scope) -> Session:
     """The session rests. Raises `NotFound`, or `Conflict` if it has ended."""
-    return await _set_state(tools, scope, SessionState.PAUSED)
+    return await _set_state(tools, scope, SessionState.PAUSED, "session.pause")
 
 
 async def resume_session(tools: Tools, *, scope: Scope) -> Session:
     """The session is active again. Raises `NotFound`, or `Conflict` if it has ended."""
-    return await _set_state(tools, scope, SessionState.ACTIVE)
+    return await _set_state(tools, scope, SessionState.ACTIVE, "session.resume")
 
 
 async def require_open(tools: Tools, *, scope: Scope) -> None:
@@ -59,14 +64,23 @@ async def require_open(tools: Tools, *, scope: Scope) -> None:
         raise over(scope)
 
 
-async def _set_state(tools: Tools, scope: Scope, state: SessionState) -> Session:
+async def _set_state(tools: Tools, scope: Scope, state: SessionState, action: str) -> Session:
     session_scope(scope)
+    now = tools.now()
 
     async def move(unit: Unit) -> Session:
-        await unit.sessions.set_state(scope, state, at=tools.now())
+        await unit.sessions.set_state(scope, state, at=now)
+        await _witness(unit, tools, scope, action, now)
         return await unit.sessions.get(scope)
 
     return await tools.transact(scope.tenant.id, move)
+
+
+async def _witness(unit: Unit, tools: Tools, scope: Scope, action: str, now: datetime) -> None:
+    entry = AuditEntry(
+        id=tools.new_id(), action=action, subject_kind="session", subject_id=scope.id
+    )
+    await unit.guards.audit(scope, entry, now=now)
 
 
 async def turns_of(unit: Unit, scope: Scope, session: UUID) -> list[Turn]:

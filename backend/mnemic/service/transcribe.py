@@ -23,7 +23,7 @@ from mnemic.service.parsing import (
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, answered, claimed, request_digest
 from mnemic.store.guards import AuditEntry
-from mnemic.store.turns import content_digest, external_digest, turn_mark, turn_text
+from mnemic.store.turns import content_digest, external_digest, turn_marks, turn_text
 from mnemic.store.unit import Unit
 
 __all__ = ["append_turns"]
@@ -52,7 +52,7 @@ async def append_turns(
     batch = [
         (identity, turn)
         for identity, turn in _unknown(tools, scope, checked, known)
-        if _mark(scope, turn) not in refused
+        if refused.isdisjoint(turn_marks(scope.id, turn))
     ]
     vectors = await tools.vectors(
         [turn_text(turn.actor, turn.text, turn.caption) for _, turn in batch]
@@ -114,8 +114,8 @@ async def _land(
         _, refused = await _standing(unit, scope, turns)
         state = VectorState.READY if vectors is not None else VectorState.PENDING
         receipts = [
-            _receipt(identity, state, created=identity in added, refused=mark in refused)
-            for identity, mark in _identified(scope, turns, batch, refused, added)
+            _receipt(identity, state, created=identity in added, refused=is_refused)
+            for identity, is_refused in _identified(scope, turns, batch, refused, added)
         ]
         await answered(unit, scope, write, [receipt.to_json() for receipt in receipts])
         return receipts
@@ -133,7 +133,7 @@ async def _missing(unit: Unit, scope: Scope, batch: _Batch, now: datetime) -> _B
         (identity, turn)
         for identity, turn in batch
         if (turn.external_id is None or external_digest(turn.external_id) not in present)
-        and _mark(scope, turn) not in gone
+        and gone.isdisjoint(turn_marks(scope.id, turn))
     ]
 
 
@@ -147,15 +147,11 @@ async def _add(unit: Unit, scope: Scope, missing: _Batch, now: datetime) -> None
     await unit.turns.add(scope, missing, first_seq=first, now=now)
 
 
-def _mark(scope: Scope, turn: TurnCreate) -> bytes:
-    return turn_mark(scope.id, turn)
-
-
 async def _standing(
     unit: Unit, scope: Scope, turns: Sequence[TurnCreate]
 ) -> tuple[dict[bytes, bytes], set[bytes]]:
     """Which of the turns the session holds by their ids, and which were forgotten here."""
-    marks = [_mark(scope, turn) for turn in turns]
+    marks = [mark for turn in turns for mark in turn_marks(scope.id, turn)]
     return await _known(unit, scope, turns), await unit.tombstones.refused(scope, marks)
 
 
@@ -203,22 +199,26 @@ def _identified(
     batch: _Batch,
     refused: set[bytes],
     added: set[TurnId],
-) -> Iterator[tuple[TurnId, bytes]]:
-    """The id of each turn given, in order; of two with one id only the first counts as added."""
+) -> Iterator[tuple[TurnId, bool]]:
+    """The id of each turn given and whether it is refused, in order.
+
+    Of two with one id only the first counts as added.
+    """
     fresh = iter([identity for identity, turn in batch if turn.external_id is None])
     named: set[TurnId] = set()
     for turn in turns:
-        mark = _mark(scope, turn)
+        marks = turn_marks(scope.id, turn)
+        is_refused = not refused.isdisjoint(marks)
         if turn.external_id is not None:
             identity = _external_turn_id(scope, turn.external_id)
-        elif mark in refused:
-            identity = TurnId(uuid5(scope.id, f"forgotten;{mark.hex()}"))
+        elif is_refused:
+            identity = TurnId(uuid5(scope.id, f"forgotten;{marks[0].hex()}"))
         else:
             identity = next(fresh)
         if identity in named:
             added.discard(identity)
         named.add(identity)
-        yield identity, mark
+        yield identity, is_refused
 
 
 def _receipt(identity: TurnId, state: VectorState, *, created: bool, refused: bool) -> Receipt:

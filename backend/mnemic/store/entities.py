@@ -30,6 +30,20 @@ ADD_ALIAS = Statement("""
                                  ELSE e.aliases || excluded.aliases END
 """)
 
+REMOVE_ALIAS = Statement("""
+    UPDATE mnemic.entities e SET aliases = array_remove(e.aliases, CAST(:alias AS text))
+     WHERE {tenant:e} AND e.scope_id = :scope AND e.name_key = :name_key
+       AND CAST(:alias AS text) = ANY(e.aliases)
+""")
+
+# A name without any other means itself, with or without a row.
+DROP_PLAIN = Statement("""
+    DELETE FROM mnemic.entities e
+     WHERE {tenant:e} AND e.scope_id = :scope AND e.name_key = :name_key AND e.aliases = '{}'
+       AND NOT EXISTS (SELECT FROM mnemic.entity_mentions m
+                        WHERE {tenant:m} AND m.entity_id = e.id)
+""")
+
 
 class EntityStore:
     """Keeps which names mean one thing. Never commits; the unit does."""
@@ -59,3 +73,13 @@ class EntityStore:
             alias=comparison_key(alias),
             now=now,
         )
+
+    async def remove_alias(self, scope: Scope, name: str, alias: str) -> bool:
+        """In exactly `scope` the alias does not mean the name any more; whether it did."""
+        name_key, alias_key = comparison_key(name), comparison_key(alias)
+        removed = await self._unit.execute(
+            REMOVE_ALIAS, scope=scope.id, name_key=name_key, alias=alias_key
+        )
+        if removed:
+            await self._unit.execute(DROP_PLAIN, scope=scope.id, name_key=name_key)
+        return bool(removed)

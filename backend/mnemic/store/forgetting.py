@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from mnemic.model.normalise import digest
 from mnemic.model.scope import Scope
 from mnemic.store.statement import Statement, statement_text
-from mnemic.store.tombstones import episode_mark, fact_mark, procedure_mark
+from mnemic.store.tombstones import (
+    episode_mark,
+    fact_mark,
+    procedure_mark,
+    said_mark,
+    turn_mark,
+)
 
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
@@ -57,6 +62,16 @@ LEFT_BEHIND = Statement("""
      ORDER BY s.id FOR UPDATE OF s
 """)
 
+# Whoever names such a row means what stands above, as with a fact that moved with its id.
+LIVES_ON = Statement("""
+    SELECT s.id AS left_id, f.id, f.scope_id
+      FROM mnemic.facts s JOIN mnemic.facts f ON f.id = s.superseded_by
+     WHERE {owned:s} AND {owned:f} AND s.id = ANY(CAST(:ids AS uuid[]))
+       AND s.scope_id <> f.scope_id AND s.subject_key = f.subject_key
+       AND s.predicate = f.predicate AND s.object_key = f.object_key
+     ORDER BY f.id FOR UPDATE OF f
+""")
+
 # A note of a receipt says in what form a name was kept, and so quotes it; a key of any scope of the
 # tenant may have made the memory.
 CLEAR_NOTES = Statement("""
@@ -84,7 +99,8 @@ VISIBLE = {
 # What identifies a memory of each kind, so that it can be refused when it comes again.
 IDENTIFYING = {
     "turn": Statement("""
-        SELECT t.session_id, coalesce(t.external_digest, t.content_digest) AS said
+        SELECT t.session_id, coalesce(t.external_digest, t.content_digest) AS named,
+               t.content_digest AS said, t.occurred_at
           FROM mnemic.turns t
          WHERE {tenant:t} AND t.scope_id = :scope AND t.id = ANY(CAST(:ids AS uuid[]))
     """),
@@ -117,13 +133,28 @@ class ForgettingStore:
             found.update({row["id"]: (noun, row["scope_id"]) for row in rows})
         return found
 
+    async def live_on(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, tuple[UUID, UUID]]:
+        """For each fact that a session left behind the id and scope of the one that says the same.
+
+        Locked until the unit ends.
+        """
+        rows = await self._unit.fetch(LIVES_ON, scopes=scope.visible_ids, ids=sorted(ids))
+        return {row["left_id"]: (row["id"], row["scope_id"]) for row in rows}
+
     async def marks(self, scope: Scope, noun: str, ids: Sequence[UUID]) -> list[bytes]:
         """The digests under which these memories of exactly this scope are to be refused."""
         rows = await self._unit.fetch(IDENTIFYING[noun], scope=scope.id, ids=list(ids))
         if noun == "fact":
             return [fact_mark(row["subject"], row["predicate"], row["object"]) for row in rows]
         if noun == "turn":
-            return [digest(noun, str(row["session_id"]), row["said"].hex()) for row in rows]
+            return [
+                mark
+                for row in rows
+                for mark in (
+                    turn_mark(row["session_id"], row["named"]),
+                    said_mark(row["session_id"], row["said"], row["occurred_at"]),
+                )
+            ]
         if noun == "procedure":
             return [
                 procedure_mark(row["name"], [step["action"] for step in row["steps"]])

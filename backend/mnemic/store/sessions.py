@@ -94,13 +94,16 @@ class SessionStore:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def start(self, scope: Scope, *, at: datetime, now: datetime) -> Session:
-        """The session of `scope`, started if it was not. Raises `Conflict` if it has ended."""
-        await self._unit.execute(START, id=scope.id, name=scope.name, at=at, now=now)
+    async def start(self, scope: Scope, *, at: datetime, now: datetime) -> tuple[Session, bool]:
+        """The session of `scope`, and whether it was started now.
+
+        Raises `Conflict` if it has ended.
+        """
+        started = await self._unit.execute(START, id=scope.id, name=scope.name, at=at, now=now)
         session = await self.lock(scope)
         if session.state is SessionState.ENDED:
             raise over(scope)
-        return session
+        return session, bool(started)
 
     async def join(self, scope: Scope, *, now: datetime) -> None:
         """The session of `scope` is open and active now, started if it was not.

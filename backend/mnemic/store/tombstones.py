@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
@@ -16,12 +16,29 @@ from mnemic.store.statement import Statement
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["NOTED", "TombstoneStore", "episode_mark", "fact_mark", "procedure_mark"]
+__all__ = [
+    "NOTED",
+    "TombstoneStore",
+    "episode_mark",
+    "fact_mark",
+    "procedure_mark",
+    "said_mark",
+    "turn_mark",
+]
 
 NOTED = "noted"
 """The predicate of what no rule reads: a note, kept in its own words."""
 
 _SENTENCE_MARKS = " .!?,;:\u2026\u3002\uff01\uff1f\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"
+
+# What a telephone makes of a quotation mark or a hyphen is the same word still.
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc\u02b9\u2032\u00b4`", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+    }
+)
 
 ADD = Statement("""
     INSERT INTO mnemic.tombstones AS t (tenant_id, scope_id, digest, kind, reason, recorded_at)
@@ -59,7 +76,7 @@ def fact_mark(subject: str, predicate: str, value: str) -> bytes:
     """
     if predicate == NOTED:
         return digest("note", _sentence(value))
-    return digest("fact", comparison_key(subject), predicate, comparison_key(value))
+    return digest("fact", _spelling(subject), predicate, _spelling(value))
 
 
 def episode_mark(summary: str) -> bytes:
@@ -69,12 +86,27 @@ def episode_mark(summary: str) -> bytes:
 
 def procedure_mark(name: str, actions: Sequence[str]) -> bytes:
     """The digest under which a way of doing something is refused, whatever its spelling."""
-    return digest("procedure", comparison_key(name), *map(comparison_key, actions))
+    return digest("procedure", _spelling(name), *map(_spelling, actions))
+
+
+def turn_mark(session: UUID, named: bytes) -> bytes:
+    """The digest under which a turn is refused by what names it: its caller's id, or its words."""
+    return digest("turn", str(session), named.hex())
+
+
+def said_mark(session: UUID, said: bytes, at: datetime) -> bytes:
+    """The digest under which a turn is refused by its words at their moment, whatever names it."""
+    return digest("said", str(session), said.hex(), at.astimezone(UTC).isoformat())
+
+
+def _spelling(text: str) -> str:
+    """The comparison key with plain quotation marks and hyphens."""
+    return comparison_key(text.translate(_PLAIN))
 
 
 def _sentence(text: str) -> str:
-    """The comparison key without the marks that a sentence may begin and end with."""
-    return comparison_key(comparison_key(text).strip(_SENTENCE_MARKS) or text)
+    """The spelling without the marks that a sentence may begin and end with."""
+    return comparison_key(_spelling(text).strip(_SENTENCE_MARKS) or text)
 
 
 class TombstoneStore:

@@ -13,12 +13,13 @@ from mnemic.model.trust import Trust
 from mnemic.model.turn import Turn, TurnCreate, TurnId
 from mnemic.store.columns import wording_values
 from mnemic.store.statement import Statement
+from mnemic.store.tombstones import said_mark, turn_mark
 from mnemic.store.wording import words_of
 
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["TurnStore", "actor_id", "content_digest", "external_digest", "turn_mark", "turn_text"]
+__all__ = ["TurnStore", "actor_id", "content_digest", "external_digest", "turn_marks", "turn_text"]
 
 ADD = Statement("""
     INSERT INTO mnemic.turns (tenant_id, id, scope_id, session_id, seq, role, actor, actor_id, text,
@@ -77,11 +78,11 @@ def content_digest(turn: TurnCreate) -> bytes:
     return digest(turn.actor, turn.text, turn.caption or "")
 
 
-def turn_mark(session: UUID, turn: TurnCreate) -> bytes:
-    """The digest under which a turn of a session is refused after it was forgotten."""
-    if turn.external_id is not None:
-        return digest("turn", str(session), external_digest(turn.external_id).hex())
-    return digest("turn", str(session), content_digest(turn).hex())
+def turn_marks(session: UUID, turn: TurnCreate) -> tuple[bytes, bytes]:
+    """The digests under which a turn of a session is refused after it was forgotten."""
+    said = content_digest(turn)
+    named = said if turn.external_id is None else external_digest(turn.external_id)
+    return turn_mark(session, named), said_mark(session, said, turn.occurred_at)
 
 
 def turn_text(actor: str, text: str, caption: str | None) -> str:

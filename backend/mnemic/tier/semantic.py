@@ -17,6 +17,7 @@ from mnemic.service.facts import (
     facts_of_entity,
     get_facts,
     reinforce_fact,
+    remove_alias,
     resolve_conflict,
     verify_fact,
 )
@@ -119,3 +120,13 @@ class SemanticMemory:
     async def add_alias(self, name: str, alias: str, *, idempotency_key: str | None = None) -> None:
         """In this scope and below, `alias` means what `name` means. Raises `InvalidInput`."""
         await add_alias(self._tools, name, alias, scope=self._scope, key=idempotency_key)
+
+    async def remove_alias(
+        self, name: str, alias: str, *, idempotency_key: str | None = None
+    ) -> None:
+        """In this scope `alias` does not mean `name` any more, and nothing is kept of it.
+
+        Forgetting facts does not take away their names' aliases. Raises `NotFound` if it did not
+        mean it in exactly this scope.
+        """
+        await remove_alias(self._tools, name, alias, scope=self._scope, key=idempotency_key)

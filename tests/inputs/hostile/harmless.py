@@ -128,6 +128,8 @@ async def arguments(stage: Stage, method: Method, home: Scope) -> dict[str, Any]
         else:
             made = _BY_NAME.get(leaf.name)
             given[leaf.name] = made() if made else _BY_KIND[leaf.kind]
+    if method.path[-1] == "remove_alias":
+        await stage.memory.at(home).semantic.add_alias(**given)
     return given
 
 

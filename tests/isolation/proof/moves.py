@@ -223,6 +223,7 @@ WRITES: dict[str, Move] = {
     "episodic.record_episode": _record_episode,
     "semantic.store_fact": _store_fact,
     "semantic.add_alias": _add_alias,
+    "semantic.remove_alias": _add_alias,
     "procedural.record_procedure": _record_procedure,
     "transcripts.ingest": _ingest,
 }
