@@ -14,11 +14,13 @@ import asyncpg
 import pytest
 from redis.asyncio import Redis
 
-from mnemic.edge.cli.bench_ground import Ground, fill_scope
+from mnemic.edge.cli.bench_ground import QUESTIONS, Ground, fill_scope
 from mnemic.edge.cli.bench_latency import OPERATIONS, SCOPE, Latency, Size, measure
 from mnemic.edge.cli.bench_soak import COUNT_GROWTH_MAX, growth_of, soak
 from mnemic.embed import open_embedder
 from mnemic.errors import MnemicError
+from mnemic.service.procedures import match_procedures
+from mnemic.service.recall import parse_query, recall
 from mnemic.settings import EmbeddingSettings, MemorySettings
 from mnemic.store.measuring.bare import Recorder
 from mnemic.store.measuring.filling import fill
@@ -137,6 +139,25 @@ async def test_bare_sends_what_ours_sends(ground: Ground) -> None:
     assert str(SCOPE.tenant.id) in sent.begin
     assert sent.statements == ((statement.sql, [7, SCOPE.tenant.id]),)
     assert tuple(row) == (7, SCOPE.tenant.id)
+
+
+async def test_asking_takes_two_transactions_and_reads_whole_only_what_is_answered(
+    ground: Ground,
+) -> None:
+    await fill_scope(ground.tools, SCOPE, 80)
+    recorder = Recorder(ground.tools.database)
+    tools = replace(ground.tools, database=recorder)
+
+    matched = await match_procedures(tools, QUESTIONS[0], scope=SCOPE, limit=2)
+    matching, recorder.transactions = recorder.transactions, []
+    query, _ = parse_query(tools, QUESTIONS[0], limit=None, memory_types=None, floor=0.0)
+    recalled = await recall(tools, query, scope=SCOPE)
+
+    assert [len(one.statements) for one in matching] == [2, 2]
+    assert all("READ ONLY" in one.begin for one in (*matching, *recorder.transactions))
+    assert [one.id for one in matched] == matching[-1].statements[-1][1][-1]
+    kinds = {hit.kind for hit in recalled.hits}
+    assert [len(one.statements) for one in recorder.transactions] == [1, 2 + len(kinds)]
 
 
 async def test_a_bare_driver_that_sees_something_else_is_refused(

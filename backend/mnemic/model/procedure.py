@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NewType
+from typing import Any, NamedTuple, NewType
 from uuid import UUID
 
 from mnemic.model.trust import Trust
 
-__all__ = ["Procedure", "ProcedureCreate", "ProcedureId", "Step"]
+__all__ = ["Procedure", "ProcedureCreate", "ProcedureId", "Standing", "Step"]
 
 ProcedureId = NewType("ProcedureId", UUID)
 
@@ -59,3 +59,12 @@ class Procedure:
     source: str
     metadata: dict[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
+
+
+class Standing(NamedTuple):
+    """What a procedure is weighed by when it may fit, without the rest of it."""
+
+    success_count: int
+    failure_count: int
+    preconditions: tuple[str, ...]
+    avoid_conditions: tuple[str, ...]

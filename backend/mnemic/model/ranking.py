@@ -22,6 +22,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
+from operator import attrgetter
 from uuid import UUID
 
 from mnemic.model.cues import date_match
@@ -58,8 +60,10 @@ _SHARE_MIN = 1e-6
 _NAMED_MAX = 2
 _EXPONENT_MAX = 700.0
 _HALF_LIVES_MAX = 1_000.0
+_NO_TIME = timedelta(0)
 SMALL_CORPUS = 50
 _NO_SESSION: dict[int, int] = {}
+_score_of = attrgetter("score")
 
 _Arms = tuple[float, float, float, float, float]
 _Session = dict[int, int]
@@ -115,9 +119,17 @@ def score(
     signals = _Signals(query, corpus, weights, now)
     scored = []
     for candidate, arm, session in zip(candidates, arms, sessions, strict=True):
-        added = (*_context(candidate, arm[-1], session, bases, weights), *signals.of(candidate))
-        scored.append(Scored(candidate, arm[-1] + sum(added), Reasons(*arm, *added)))
-    scored.sort(key=_order)
+        base = arm[-1]
+        around = (
+            _context(candidate.seq, session, bases, weights)
+            if candidate.seq is not None and len(session) > 1
+            else (0.0, weights.session * base)
+        )
+        added = around + signals.of(candidate)
+        scored.append(Scored(candidate, base + sum(added), Reasons._make(arm + added)))
+    scored.sort(key=_score_of, reverse=True)
+    if any(one.score == following.score for one, following in pairwise(scored)):
+        scored.sort(key=_order)  # ties are rare, and to tell them apart takes as long as a score
     return scored
 
 
@@ -149,7 +161,8 @@ def _arms(
     """Cosine, nb, pair, lex and base of every candidate, in the order of the candidates."""
     idf = inverse_frequencies(query.stems, corpus)
     total = math.fsum(idf.values())
-    counts = [_counts(candidate.stems, query.stems) for candidate in candidates]
+    wanted = [(stem, f" {stem} ") for stem in query.stems]
+    counts = [_counts(candidate.stems, wanted) for candidate in candidates]
     undamped = weights.k1 * (1.0 - weights.b)
     average = corpus.average_length if math.isfinite(corpus.average_length) else 1.0
     damping = weights.k1 * weights.b / max(average, 1.0)
@@ -158,24 +171,30 @@ def _arms(
     for candidate, count, session in zip(candidates, counts, sessions, strict=True):
         nb = pair = 0.0
         if total > 0.0:
-            damped = undamped + damping * max(candidate.length, 0)
-            nb = sum([idf[stem] * f / (f + damped) for stem, f in count.items()]) / total
-            previous = _paired(candidate, candidates, session, weights)
-            either = count if previous is None else count | counts[previous]
-            pair = sum([idf[stem] for stem in either]) / total
+            if count:
+                damped = undamped + damping * max(candidate.length, 0)
+                nb = sum([idf[stem] * f / (f + damped) for stem, f in count.items()]) / total
+            previous = _paired(candidate, candidates, session, weights) if session else None
+            if either := count if previous is None else count | counts[previous]:
+                pair = sum([idf[stem] for stem in either]) / total
         cosine = _unit(candidate.cosine)
         lex = weights.nb * nb + weights.pair * pair
         arms.append((cosine, nb, pair, lex, meaning * cosine + (1.0 - meaning) * lex))
     return arms
 
 
-def _counts(stems: str, wanted: Sequence[str]) -> dict[str, int]:
-    """How often each wanted stem occurs; the text is split only if one of them may be in it."""
-    possible = [stem for stem in wanted if stem in stems]
-    if not possible:
+def _counts(stems: str, wanted: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """How often each wanted stem occurs; given with a space on both sides too, as it stands there.
+
+    Most texts hold none of them. Of the others each space is made two, so that neighbours share
+    none.
+    """
+    spaced = f" {stems} "
+    present = [pair for pair in wanted if pair[1] in spaced]
+    if not present:
         return {}
-    words = stems.split(" ")
-    return {stem: count for stem in possible if (count := words.count(stem))}
+    apart = spaced.replace(" ", "  ")
+    return {stem: apart.count(standing) for stem, standing in present}
 
 
 def _unit(value: float | None) -> float:
@@ -207,12 +226,10 @@ def _short(candidate: Candidate, weights: Weights) -> bool:
 
 
 def _context(
-    candidate: Candidate, base: float, session: _Session, bases: Sequence[float], weights: Weights
+    seq: int, session: _Session, bases: Sequence[float], weights: Weights
 ) -> tuple[float, float]:
     """What the neighbours and the best of the session around it add; itself is part of that."""
-    if candidate.seq is None or len(session) <= 1:
-        return 0.0, weights.session * base
-    seq, near = candidate.seq, weights.session_turns
+    near = weights.session_turns
     around = [bases[session[at]] for at in range(seq - near, seq + near + 1) if at in session]
     previous, following = session.get(seq - 1), session.get(seq + 1)
     neighbour = 0.0
@@ -243,6 +260,8 @@ class _Signals:
             self._role = USER
             self._share = corpus.role_shares.get(USER, 0.0)
             self._boost = _rarity_boost(self._share, weights)
+        # Of a memory of nobody in particular the part that chance would give.
+        self._by_nobody = self._boost * min(_unit(self._share), 1.0)
 
     def of(self, candidate: Candidate) -> tuple[float, float, float, float, float, float]:
         """Actor, question, name, date, when, and the bounded signals."""
@@ -258,9 +277,9 @@ class _Signals:
         )
 
     def _by_the_asked(self, candidate: Candidate) -> float:
-        """The boost; of a memory of nobody in particular the part that chance would give."""
+        """The boost, or what is left of it."""
         if not candidate.actor and not candidate.role:
-            return self._boost * min(_unit(self._share), 1.0)
+            return self._by_nobody
         if self._role:
             return self._boost if candidate.role == self._role else 0.0
         return self._boost if candidate.actor.casefold() == self._actor else 0.0
@@ -268,7 +287,7 @@ class _Signals:
     def _bounded(self, candidate: Candidate) -> float:
         """At most half of each weight up or down; what is not known moves nothing."""
         weights = self._weights
-        age = max(self._now - candidate.occurred_at, timedelta(0))
+        age = max(self._now - candidate.occurred_at, _NO_TIME)
         half_lives = min(age / weights.recency_half_life, _HALF_LIVES_MAX)
         recency = math.pow(2.0, -half_lives)
         return (

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from uuid import UUID, uuid5
-
-import re2
 
 from mnemic.errors import NotFound
 from mnemic.model.normalise import clean_name, clean_text
-from mnemic.model.procedure import Procedure, Step
-from mnemic.model.recall import RecallQuery
+from mnemic.model.procedure import Procedure, Standing, Step
+from mnemic.model.ranking_values import Scored
 from mnemic.model.receipt import Receipt
 from mnemic.model.reliability import TRIALS_MIN, reliability
 from mnemic.model.scope import MemoryScope, Scope
-from mnemic.service.parsing import checked_flag, checked_id, checked_idempotency_key
-from mnemic.service.recall import recall
-from mnemic.service.record_procedure import checked_steps, trigger_of
+from mnemic.service.parsing import (
+    checked_flag,
+    checked_id,
+    checked_idempotency_key,
+    checked_scope,
+)
+from mnemic.service.recall import arms_for, ranked, words_asked
+from mnemic.service.record_procedure import checked_steps
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
+from mnemic.service.triggers import matching
 from mnemic.service.witness import Write, committed, land_once, request_digest
 from mnemic.store.faults import after_landing
+from mnemic.store.statistics import ScopeStatistics
 from mnemic.store.tombstones import procedure_mark
 from mnemic.store.unit import Unit
-from mnemic.store.wording import words_of
+from mnemic.store.wording import stems_of
 
 __all__ = ["best_procedure", "get_procedure", "match_procedures", "record_outcome", "update_steps"]
 
 PATTERNS_MAX = 500
 CANDIDATES_MAX = 50
+CONDITIONS_CACHED_MAX = 1_024
 NOTE_CHARS_MAX = 2_000
 TRIGGER_BONUS = 1.0
 READY_BONUS = 0.2
@@ -57,40 +64,61 @@ async def match_procedures(
     A condition holds when all its content words stand in `context`.
     """
     text = clean_text(context, field="context", chars_max=tools.settings.limits.query_chars_max)
-    query = RecallQuery(text=text, limit=CANDIDATES_MAX, kinds=("procedure",), floor=0.0)
-    found = await recall(tools, query, scope=scope)
-    scores: dict[UUID, float] = {}
-    known: dict[UUID, Procedure] = {}
-    for hit in found.hits:
-        if isinstance(hit.memory, Procedure) and (hit.reasons.lex > 0 or hit.score > LIKE_MIN):
-            known[hit.id] = hit.memory
-            scores[hit.id] = hit.score
-    triggered = await _triggered(tools, text, scope)
-    unseen = [one for one in triggered if one not in known]
-    known |= {one.id: one for one in await _by_ids(tools, unseen, scope)}
-    for identity in known.keys() & triggered:
-        scores[identity] = scores.get(identity, 0.0) + TRIGGER_BONUS
-    words = frozenset(words_of(text).stems)
-    fit = [one for one in known.values() if not _avoided(one, words)]
-    fit.sort(key=lambda one: (-scores[one.id] * _weight(one) * _readiness(one, words), one.id))
-    return fit[:limit]
+    checked_scope(scope)
+    stems = stems_of(text)
+
+    async def learn(unit: Unit) -> tuple[ScopeStatistics, list[tuple[UUID, str]]]:
+        statistics = await unit.statistics.read(scope, list(dict.fromkeys(stems)))
+        return statistics, await unit.procedures.triggers(scope, limit=PATTERNS_MAX)
+
+    statistics, patterns = await tools.transact(scope.tenant.id, learn, read_only=True)
+    words = words_asked(tools, text, statistics)
+    arms, model = await arms_for(tools, words, statistics, scope)
+    matched = matching([pattern for _, pattern in patterns], text)
+    asked = _Asked(frozenset(stems), frozenset(patterns[place][0] for place in matched))
+
+    async def choose(unit: Unit) -> list[Procedure]:
+        found = await unit.retrieval.procedures(scope, arms)
+        candidates = [candidate for candidate, _ in found]
+        scored = ranked(words, candidates, statistics, model, now=tools.now())
+        asked.like(scored[:CANDIDATES_MAX])
+        # Only those that may be among the answers are read as a whole: the best by what they are
+        # weighed by, and those of which no more is known than that their trigger matches.
+        known = {candidate.id: standing for candidate, standing in found}
+        wanted = [*asked.best(known, limit), *(asked.triggered - known.keys())]
+        rows = await unit.procedures.by_ids(scope, wanted) if wanted else []
+        whole: dict[UUID, Procedure] = {one.id: one for one in rows}
+        return [whole[identity] for identity in asked.best(whole, limit)]
+
+    return await tools.transact(scope.tenant.id, choose, read_only=True)
 
 
-async def _triggered(tools: Tools, text: str, scope: Scope) -> frozenset[UUID]:
-    """The procedures whose trigger pattern matches; most do not, so their rows are not read."""
-    patterns = await tools.transact(
-        scope.tenant.id,
-        lambda unit: unit.procedures.triggers(scope, limit=PATTERNS_MAX),
-        read_only=True,
-    )
-    return frozenset(identity for identity, pattern in patterns if _matches(pattern, text))
+class _Asked:
+    """What was asked, as far as it weighs procedures: how well each fits."""
 
+    def __init__(self, stems: frozenset[str], triggered: frozenset[UUID]) -> None:
+        self.triggered = triggered
+        self._stems = stems
+        self._scores: dict[UUID, float] = {}
 
-def _matches(pattern: str, text: str) -> bool:
-    try:
-        return trigger_of(pattern).search(text) is not None
-    except re2.error:  # taken by a release with a larger bound
-        return False
+    def like(self, scored: Sequence[Scored]) -> None:
+        """These are as like to what was asked as they score, those with a trigger more so."""
+        self._scores = {
+            one.candidate.id: one.score
+            for one in scored
+            if one.score >= 0.0 and (one.reasons.lex > 0 or one.score > LIKE_MIN)
+        }
+        for identity in self.triggered:
+            self._scores[identity] = self._scores.get(identity, 0.0) + TRIGGER_BONUS
+
+    def best(self, known: Mapping[UUID, Standing | Procedure], limit: int) -> list[UUID]:
+        """Those that fit, the best first; of equals the lower id."""
+        fit = {
+            identity: score * _weight(one) * _readiness(one, self._stems)
+            for identity, score in self._scores.items()
+            if (one := known.get(identity)) is not None and not _avoided(one, self._stems)
+        }
+        return sorted(fit, key=lambda identity: (-fit[identity], identity))[:limit]
 
 
 async def _by_ids(tools: Tools, ids: Sequence[UUID], scope: Scope) -> list[Procedure]:
@@ -101,25 +129,33 @@ async def _by_ids(tools: Tools, ids: Sequence[UUID], scope: Scope) -> list[Proce
     )
 
 
-def _avoided(procedure: Procedure, words: frozenset[str]) -> bool:
-    return any(_holds(one, words) for one in procedure.avoid_conditions)
+def _avoided(procedure: Standing | Procedure, words: frozenset[str]) -> bool:
+    conditions = procedure.avoid_conditions
+    return bool(conditions) and any(_holds(one, words) for one in conditions)
 
 
-def _readiness(procedure: Procedure, words: frozenset[str]) -> float:
+def _readiness(procedure: Standing | Procedure, words: frozenset[str]) -> float:
     """1 to 1 + `READY_BONUS`, by the share of the preconditions that are told to hold.
 
     What is not told may hold all the same, so that nothing is left out for it.
     """
-    told = [_holds(one, words) for one in procedure.preconditions]
-    return 1.0 + READY_BONUS * sum(told) / len(told) if told else 1.0
+    conditions = procedure.preconditions
+    if not conditions:
+        return 1.0
+    return 1.0 + READY_BONUS * sum(_holds(one, words) for one in conditions) / len(conditions)
 
 
 def _holds(condition: str, words: frozenset[str]) -> bool:
-    stems = frozenset(words_of(condition).stems)
+    stems = _stems_of(condition)
     return bool(stems) and stems <= words
 
 
-def _weight(procedure: Procedure) -> float:
+@lru_cache(maxsize=CONDITIONS_CACHED_MAX)
+def _stems_of(condition: str) -> frozenset[str]:
+    return frozenset(stems_of(condition))
+
+
+def _weight(procedure: Standing | Procedure) -> float:
     """½ to 1½, and 1 until there were enough trials."""
     return 0.5 + reliability(procedure.success_count, procedure.failure_count)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TypeAlias
 from uuid import UUID
 
 from mnemic.errors import InvalidInput
@@ -28,12 +29,15 @@ from mnemic.store.retrieval import CandidateQuery, Found
 from mnemic.store.statistics import PENDING_MAX, ScopeStatistics
 from mnemic.store.turns import actor_id
 from mnemic.store.unit import Unit
-from mnemic.store.wording import query_of, tsquery_text, words_of
+from mnemic.store.wording import query_of, stems_of, tsquery_text
 
-__all__ = ["arms_of", "parse_query", "recall"]
+__all__ = ["arms_for", "arms_of", "parse_query", "ranked", "recall", "words_asked"]
 
 NO_MODEL = -1
 TYPES_MAX = 100
+
+_Searched: TypeAlias = tuple[list[Found], list[Scored], list[Scored], dict[UUID, MemoryItem]]
+"""What was found, all of it by its score, what is kept of that, and its rows."""
 
 
 def parse_query(
@@ -77,30 +81,23 @@ async def recall(
     checked_scope(scope)
     started = time.perf_counter()
     words, statistics = await _read_question(tools, query, scope)
-    vector = await _query_vector(tools, words)
-    degraded = () if vector is not None else ("vectors: the embedder is unavailable",)
-    model = await tools.live_model() if vector is not None else None
-    arms = _arms(tools, words, statistics, vector, model, scope)
+    arms, model = await arms_for(tools, words, statistics, scope)
+    degraded = () if arms.vector is not None else ("vectors: the embedder is unavailable",)
 
-    async def search(unit: Unit) -> list[Found]:
+    # The hits are read where they were found: a unit of their own is two round trips more.
+    async def search(unit: Unit) -> _Searched:
         found: list[Found] = []
         if "turn" in query.kinds:
             found += await unit.retrieval.turns(scope, arms)
         others = tuple(kind for kind in query.kinds if kind != "turn")
         if others:
             found += await unit.retrieval.others(scope, arms, others)
-        return found
+        candidates = [one.candidate for one in found]
+        scored = ranked(words, candidates, statistics, model, now=tools.now())
+        kept = above_floor(scored, floor=query.floor)[: query.limit]
+        return found, scored, kept, await _memories(unit, scope, kept)
 
-    found = await tools.transact(scope.tenant.id, search, read_only=True)
-    known = frozenset(statistics.actors)
-    candidates = _rescaled([_spoken_by(one.candidate, known) for one in found], model)
-    scored = score(words, candidates, statistics.corpus, now=tools.now())
-    kept = above_floor(scored, floor=query.floor)[: query.limit]
-    memories: dict[UUID, MemoryItem] = {}
-    if kept:
-        memories = await tools.transact(
-            scope.tenant.id, lambda unit: _memories(unit, scope, kept), read_only=True
-        )
+    found, scored, kept, memories = await tools.transact(scope.tenant.id, search, read_only=True)
     places = {one.candidate.id: one for one in found}
     return Recall(
         hits=tuple(_hit(one, memories, places) for one in kept if one.candidate.id in memories),
@@ -118,27 +115,35 @@ async def recall(
 async def arms_of(tools: Tools, query: RecallQuery, scope: Scope) -> CandidateQuery:
     """What a recall of the question asks the store for; for measuring that alone."""
     words, statistics = await _read_question(tools, query, scope)
-    vector = await _query_vector(tools, words)
-    return _arms(tools, words, statistics, vector, await tools.live_model(), scope)
+    arms, _ = await arms_for(tools, words, statistics, scope)
+    return arms
 
 
 async def _read_question(
     tools: Tools, query: RecallQuery, scope: Scope
 ) -> tuple[QueryWords, ScopeStatistics]:
     """The question's words without the names of those who speak in the visible scopes."""
-    terms = list(dict.fromkeys(words_of(query.text).stems))
+    terms = list(dict.fromkeys(stems_of(query.text)))
     statistics = await tools.transact(
         scope.tenant.id, lambda unit: unit.statistics.read(scope, terms), read_only=True
     )
-    words = query_of(
-        query.text, actors=statistics.actors, terms_max=tools.settings.limits.query_terms_max
-    )
-    return words, statistics
+    return words_asked(tools, query.text, statistics), statistics
 
 
-async def _query_vector(tools: Tools, words: QueryWords) -> Vector | None:
+def words_asked(tools: Tools, text: str, statistics: ScopeStatistics) -> QueryWords:
+    """The words of a question without the names of those who speak."""
+    terms_max = tools.settings.limits.query_terms_max
+    return query_of(text, actors=statistics.actors, terms_max=terms_max)
+
+
+async def arms_for(
+    tools: Tools, words: QueryWords, statistics: ScopeStatistics, scope: Scope
+) -> tuple[CandidateQuery, RegisteredModel | None]:
+    """What the store is asked for, and the model of its vector; neither without the embedder."""
     vectors = await tools.vectors([words.embed_text])
-    return vectors[0] if vectors else None
+    vector = vectors[0] if vectors else None
+    model = await tools.live_model() if vector is not None else None
+    return _arms(tools, words, statistics, vector, model, scope), model
 
 
 def _arms(
@@ -164,6 +169,20 @@ def _arms(
         around=settings.neighbours,
         actor=actor_id(scope.tenant.id, words.named[0]) if words.named else None,
     )
+
+
+def ranked(
+    words: QueryWords,
+    candidates: Sequence[Candidate],
+    statistics: ScopeStatistics,
+    model: RegisteredModel | None,
+    *,
+    now: datetime,
+) -> list[Scored]:
+    """The candidates by their scores, the best first."""
+    known = frozenset(statistics.actors)
+    told = _rescaled([_spoken_by(one, known) for one in candidates], model)
+    return score(words, told, statistics.corpus, now=now)
 
 
 def _spoken_by(candidate: Candidate, actors: frozenset[str]) -> Candidate:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
-from typing import Any
 
 import re2
 
@@ -27,19 +25,18 @@ from mnemic.service.parsing import (
     checked_trust,
 )
 from mnemic.service.tools import Tools
+from mnemic.service.triggers import trigger_of
 from mnemic.service.witness import Write, committed, land_once, request_digest
 from mnemic.store.procedures import procedure_text, steps_json
 from mnemic.store.tombstones import procedure_mark
 from mnemic.store.unit import Unit
 
-__all__ = ["checked_procedure", "checked_steps", "parse_steps", "record_procedure", "trigger_of"]
+__all__ = ["checked_procedure", "checked_steps", "parse_steps", "record_procedure"]
 
 STEPS_MAX = 200
 STEP_CHARS_MAX = 10_000
 CONDITIONS_MAX = 100
 PATTERN_CHARS_MAX = 1_000
-PATTERN_MEMORY_MAX = 1 << 20
-PATTERNS_CACHED_MAX = 128
 _STEP = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)])\s+(?P<action>\S.*)$")
 
 
@@ -101,16 +98,6 @@ def _told(fault: re2.error) -> str:
     words = fault.args[0] if fault.args else ""
     text = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
     return shown(text)[1:-1]
-
-
-@lru_cache(maxsize=PATTERNS_CACHED_MAX)
-def trigger_of(pattern: str) -> Any:
-    """The pattern as it is matched: by RE2, in any case. Raises `re2.error`."""
-    options = re2.Options()
-    options.max_mem = PATTERN_MEMORY_MAX
-    options.log_errors = False
-    options.case_sensitive = False
-    return re2.compile(pattern, options)
 
 
 def checked_procedure(tools: Tools, given: ProcedureCreate, scope: Scope) -> Procedure:

@@ -57,8 +57,12 @@ ADD_VERSION = Statement("""
     ON CONFLICT (tenant_id, procedure_id, version) DO NOTHING
 """)
 
+# Not all columns: the words of a procedure are as long as itself, and nobody asks for them.
 BY_IDS = Statement("""
-    SELECT p.* FROM mnemic.procedures p
+    SELECT p.id, p.scope_id, p.name, p.task_type, p.trigger_pattern, p.steps, p.version,
+           p.preconditions, p.avoid_conditions, p.success_count, p.failure_count, p.last_used,
+           p.recorded_at, p.trust, p.source, p.metadata, p.tags
+      FROM mnemic.procedures p
      WHERE {owned:p} AND p.id = ANY(CAST(:ids AS uuid[])) AND p.status = 'live'
 """)
 

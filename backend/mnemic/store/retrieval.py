@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from mnemic.model.embedding import Vector
+from mnemic.model.procedure import Standing
 from mnemic.model.ranking_values import TURN, Candidate
 from mnemic.model.scope import Scope
 from mnemic.store.statement import Statement
@@ -104,15 +105,15 @@ _OTHER_KINDS = {
 }
 
 
-def _others(kinds: Sequence[str]) -> Statement:
-    """Hits of the arms among the memories of `kinds`."""
+def _others(kinds: Sequence[str], more: str = "") -> Statement:
+    """Hits of the arms among the memories of `kinds`, and the columns `more` of each at the end."""
 
     def of(noun: str) -> str:
         columns, live = _OTHER_KINDS[noun]
         return f"""
             SELECT '{noun}' AS kind, m.id, m.stems, m.stem_count, m.word_count, {columns},
                    v.cosine, CAST(h.near_place AS int) AS near_place,
-                   CAST(h.words_place AS int) AS words_place
+                   CAST(h.words_place AS int) AS words_place {more}
               FROM (SELECT coalesce(n.id, w.id) AS id, n.place AS near_place,
                            w.place AS words_place
                       FROM ({_NEAR.format(noun=noun, narrow="")}) n
@@ -138,6 +139,12 @@ OTHERS = {
     for many in range(1, len(_OTHER_KINDS) + 1)
     for kinds in combinations(_OTHER_KINDS, many)
 }
+# With what a procedure is weighed by. Most have no conditions: a null spares reading "[]" as JSON.
+PROCEDURES = _others(
+    ("procedure",),
+    """, m.success_count, m.failure_count, nullif(m.preconditions, '[]') AS preconditions,
+                   nullif(m.avoid_conditions, '[]') AS avoid_conditions""",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +187,19 @@ class RetrievalStore:
         statement = OTHERS[tuple(kind for kind in _OTHER_KINDS if kind in kinds)]
         rows = await self._unit.fetch(statement, **_values(scope, query))
         return [_other(row) for row in rows]
+
+    async def procedures(
+        self, scope: Scope, query: CandidateQuery
+    ) -> list[tuple[Candidate, Standing]]:
+        """Procedures that the arms found among all visible from `scope`, with their standing."""
+        rows = await self._unit.fetch(PROCEDURES, **_values(scope, query))
+        return [(_other(row[:-4]).candidate, _standing(*row[-4:])) for row in rows]
+
+
+def _standing(
+    successes: int, failures: int, preconditions: list[str] | None, avoided: list[str] | None
+) -> Standing:
+    return Standing(successes, failures, tuple(preconditions or ()), tuple(avoided or ()))
 
 
 def _values(scope: Scope, query: CandidateQuery) -> dict[str, Any]:

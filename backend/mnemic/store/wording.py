@@ -27,7 +27,15 @@ from mnemic.model.naming import without_names
 from mnemic.model.ranking_values import QueryWords
 from mnemic.model.words import normal_form, words_in
 
-__all__ = ["QueryWords", "Words", "query_of", "tsquery_text", "tsvector_text", "words_of"]
+__all__ = [
+    "QueryWords",
+    "Words",
+    "query_of",
+    "stems_of",
+    "tsquery_text",
+    "tsvector_text",
+    "words_of",
+]
 
 STEMMED_CHARS_MAX = 40
 STEMS_CACHED_MAX = 65_536
@@ -82,6 +90,11 @@ def words_of(text: str, caption: str | None = None) -> Words:
         has_name=has_name(head),
         has_time_expression=has_time_expression(head),
     )
+
+
+def stems_of(text: str) -> tuple[str, ...]:
+    """The stems alone, as `words_of` has them; what a text gives away beside takes as long."""
+    return tuple(filter(None, map(_stem, words_in(text))))
 
 
 def query_of(text: str, *, actors: Sequence[str], terms_max: int) -> QueryWords:
