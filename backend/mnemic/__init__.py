@@ -28,7 +28,14 @@ if TYPE_CHECKING:
         UnknownFormat,
     )
     from mnemic.manager import MemoryManager
-    from mnemic.model.context import Context, Omission, Section
+    from mnemic.model.context import (
+        Context,
+        ContextForm,
+        ContextItem,
+        ContextPart,
+        Omission,
+        Section,
+    )
     from mnemic.model.embedding import Embedder, ModelSignature
     from mnemic.model.episode import Episode, EpisodeCreate, EpisodeDraft, Outcome
     from mnemic.model.fact import Fact, FactCreate
@@ -63,6 +70,9 @@ __all__ = [
     "ConfigurationError",
     "Conflict",
     "Context",
+    "ContextForm",
+    "ContextItem",
+    "ContextPart",
     "Durability",
     "Embedder",
     "EmbedderUnavailable",
@@ -128,6 +138,9 @@ _HOMES = {
     "ConfigurationError": "mnemic.errors",
     "Conflict": "mnemic.errors",
     "Context": "mnemic.model.context",
+    "ContextForm": "mnemic.model.context",
+    "ContextItem": "mnemic.model.context",
+    "ContextPart": "mnemic.model.context",
     "Durability": "mnemic.model.receipt",
     "Embedder": "mnemic.model.embedding",
     "EmbedderUnavailable": "mnemic.errors",

@@ -9,7 +9,7 @@ from typing import Self, Unpack
 from uuid import UUID
 
 from mnemic.errors import MnemicError
-from mnemic.model.context import Context
+from mnemic.model.context import Context, ContextForm
 from mnemic.model.fact import FactCreate
 from mnemic.model.recall import Recall
 from mnemic.model.receipt import Receipt
@@ -21,6 +21,7 @@ from mnemic.service.parsing import checked_given
 from mnemic.service.recall import parse_query, recall
 from mnemic.service.record_fact import record_facts
 from mnemic.service.remember import remember
+from mnemic.service.tool_affinities import tool_affinities
 from mnemic.service.tools import Tools
 from mnemic.settings import MemorySettings
 from mnemic.settings_reading import read_settings
@@ -157,13 +158,31 @@ class MemoryManager:
         )
         return await recall(self._tools, checked, scope=scope, notes=notes)
 
-    async def context(self, query: str, *, scope: Scope, budget: int | None = None) -> Context:
-        """A prompt section about `query` of at most `budget` tokens (default 300), whole items.
+    async def context(
+        self,
+        query: str,
+        *,
+        scope: Scope,
+        budget: int | str | None = None,
+        form: ContextForm | str = ContextForm.MARKDOWN,
+    ) -> Context:
+        """A prompt section about `query` of at most `budget` tokens, whole items.
 
-        It is data, never instructions: every item is quoted on a line of its own. When memory is
-        away or late it is empty and says why in `degraded`.
+        `budget` is a number of tokens, "recall" (1,500) or "deep" (4,000); by default 300. `form`
+        is "text", "markdown", "xml", "json" or "messages", and the budget holds for the text in
+        it. What anybody may have written is data, in frames that nothing in it can leave; only
+        what was approved stands as an instruction. When memory is away or late the section is
+        empty and says why in `degraded`.
         """
-        return await context(self._tools, query, scope=scope, budget=budget)
+        return await context(self._tools, query, scope=scope, budget=budget, form=form)
+
+    async def tool_affinities(self, scope: Scope) -> dict[str, float]:
+        """What is known of tools by their names: confidence that one suits, or minus that it fails.
+
+        Of the strongest `context.tool_affinities_max`, the strongest first; for a catalogue to
+        break ties by. What came from outside (trust beyond inferred) counts for nothing.
+        """
+        return await tool_affinities(self._tools, scope=scope)
 
     async def forget(
         self,

@@ -15,14 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    SecretStr,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -32,6 +25,8 @@ from pydantic_settings import (
 
 from mnemic.errors import ConfigurationError
 from mnemic.model.embedding import DIMENSIONS_MAX
+from mnemic.settings_context import ContextSettings
+from mnemic.settings_section import Section as _Section
 
 __all__ = [
     "ContextSettings",
@@ -95,10 +90,6 @@ def default_data_dir() -> Path:
     except RuntimeError:
         return Path("/var/tmp") / f"mnemic-{os.getuid()}"  # noqa: S108 - checked when it is used
     return home / ".local" / "share" / "mnemic"
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class EmbeddedSettings(_Section):
@@ -188,14 +179,6 @@ class RecallSettings(_Section):
     lexical_candidates_max: int = Field(default=2_000, ge=10, le=1_000_000)
     score_floor: float = Field(default=0.43, ge=0, le=10)
     low_confidence_below: float = Field(default=0.2, ge=0, le=1)
-
-
-class ContextSettings(_Section):
-    """The prompt section."""
-
-    budget_tokens: int = Field(default=300, ge=16, le=1_000_000)
-    candidates_max: int = Field(default=50, ge=1, le=1_000)
-    deadline_ms: int = Field(default=500, ge=1, le=60_000)
 
 
 class WorkingSettings(_Section):

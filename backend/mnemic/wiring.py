@@ -18,6 +18,7 @@ from mnemic.errors import ConfigurationError
 from mnemic.model.embedding import Embedder
 from mnemic.model.identity import uuid7
 from mnemic.model.normalise import held_text
+from mnemic.model.token_count import EstimatedTokens, TokenCounter
 from mnemic.service.tools import Tools
 from mnemic.settings import EmbeddedSettings, MemorySettings
 from mnemic.store.readiness import refuse_unfit
@@ -118,12 +119,14 @@ class Wiring:
         new_id: Callable[[], UUID] | None = None,
         embedder: Embedder | None = None,
         thinker: Thinker | None = None,
+        counter: TokenCounter | None = None,
     ) -> None:
         self.settings = settings
         self._clock = clock or _utc_now
         self._new_id = new_id or self._random_id
         self._embedder = embedder
         self._thinker = thinker
+        self._counter = counter or EstimatedTokens()
         self._open: AsyncExitStack | None = None
         self.servers: Servers | None = None
 
@@ -162,6 +165,7 @@ class Wiring:
                 working=working,
                 clock=self._clock,
                 new_id=self._new_id,
+                counter=self._counter,
             )
             await tools.live_model()
             # The model is loaded now rather than in the first recall.

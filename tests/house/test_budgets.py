@@ -12,7 +12,8 @@ FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 FACADE_METHODS_MAX = 15
 FACADE_BODY_LINES_MAX = 10
-CONSTRUCTORS = {"open", "embedded"}
+# What makes a manager, opens and closes it.
+CONSTRUCTORS = {"open", "embedded", "null", "start", "close"}
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "common", "helpers", "helper", "base", "misc"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -100,6 +100,7 @@ VERBS: dict[str, Verb] = {
     "store_fact": Verb(lambda m, s, _: m.store_fact(a_fact(), scope=s, idempotency_key=KEY)),
     "recall": Verb(lambda m, s, _: m.recall("rota", scope=s), _said),
     "context": Verb(lambda m, s, _: m.context("rota", scope=s), _said),
+    "tool_affinities": Verb(lambda m, s, _: m.tool_affinities(s), _a_fact),
     "forget": Verb(lambda m, s, x: m.forget([x], scope=s, idempotency_key=KEY), _a_fact),
     "grants.allow": Verb(lambda m, s, _: m.grants.allow(s.project("p"), to=s)),
     "grants.revoke": Verb(lambda m, s, _: m.grants.revoke(s.project("p"), to=s)),

@@ -28,7 +28,7 @@ def _recall(memory_type: str) -> Way:
 
 async def _context(memory: MemoryManager, scope: Scope, query: str) -> Any:
     made = await memory.context(query, scope=scope, budget=100_000)
-    return made.text, made.omitted
+    return made.text, made.items, made.omitted
 
 
 def _outcome(outcome: Outcome) -> Way:
@@ -49,6 +49,7 @@ WAYS: dict[str, Way] = {
     **{f"recall {name}": _recall(name) for name in KINDS_BY_TYPE},
     **{f"outcome {one.value}": _outcome(one) for one in Outcome},
     "context": _context,
+    "tools": lambda memory, scope, _query: memory.tool_affinities(scope),
     "recent": lambda memory, scope, _query: memory.at(scope).episodic.get_recent(LIMIT),
     "similar": lambda memory, scope, query: memory.at(scope).episodic.search_similar(query, LIMIT),
     "task type": lambda memory, scope, _query: memory.at(scope).episodic.get_by_task_type(

@@ -11,13 +11,15 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 from mnemic.errors import StoreUnavailable
-from mnemic.model import context, normalise
+from mnemic.model import context_choice, context_fill, context_form, normalise
 from mnemic.model import scope as scopes
 from mnemic.model.session import SessionState
+from mnemic.model.trust import Trust
 from mnemic.service import end_session, forget, memory_input, record_episode, tools
 from mnemic.service import facts as fact_service
 from mnemic.service import procedures as procedure_service
@@ -367,9 +369,14 @@ def nul_let_through_to_the_driver() -> None:
     memory_input.clean_text = lambda value, **_: value
 
 
-@_defect("service/test_context.py::test_no_item_can_leave_its_frame")
+@_defect("unit/test_context_hostile.py::test_no_hostile_string_leaves_its_frame")
 def an_item_can_leave_its_frame() -> None:
-    context._quoted = lambda item: item
+    context_form._quoted = lambda item: f'"{item}"'
+
+
+@_defect("service/test_context.py::test_what_a_tool_or_an_import_said_is_never_an_instruction")
+def whatever_was_recorded_is_an_instruction() -> None:
+    context_choice.Trust = context_fill.Trust = SimpleNamespace(APPROVED=Trust.IMPORTED)
 
 
 @_defect("service/test_remember.py::test_every_change_is_witnessed_without_its_content")

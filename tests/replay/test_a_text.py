@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from mnemic import MemoryManager, Retracted, Scope
+from mnemic.model.context_form import parse
 from mnemic.model.embedding import Embedder
 from mnemic.model.normalise import comparison_key
 from mnemic.model.token_count import EstimatedTokens
@@ -86,7 +87,9 @@ async def test_a07_a_tokenizers_own_marker_is_ordinary_text(
     marked, plain, empty = await embedder.embed([text, "Write at the end", marker])
 
     within_budget(section)
-    assert text in section.text
+    # Whoever puts the section into a chat's template finds no mark of that template in it.
+    assert marker not in section.text
+    assert [text] == [item for part in parse(section.text) for item in part.items]
     assert EstimatedTokens().count(text) > EstimatedTokens().count("Write at the end")
     assert all(len(one) == embedder.signature.dimensions for one in (marked, plain, empty))
     assert list(marked) != list(plain)

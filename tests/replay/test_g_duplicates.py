@@ -23,7 +23,7 @@ from mnemic import (
     Step,
     Unavailable,
 )
-from mnemic.model.context import parse
+from mnemic.model.context_form import parse
 from mnemic.testing import TickingClock, a_conversation, a_fact, a_scope, a_turn
 from oracles.closure import assert_closed, plant
 from oracles.failing import failing

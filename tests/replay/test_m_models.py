@@ -33,12 +33,6 @@ from oracles.stored import canonical_facts, difference, rows_of
 
 NOT_APPLICABLE: dict[str, str] = {
     "M13": "tests/edge/test_mcp_stdio.py reads every line of standard output while all is logged.",
-    "M15": "Prompt sections are not replayed yet; tests/service/test_context.py holds the budget.",
-    "M16": "Prompt sections are not replayed yet; tests/service/test_context.py counts tokens.",
-    "M17": "Prompt sections are not replayed yet; tests/service/test_context.py keeps items whole.",
-    "M18": "Prompt sections are not replayed yet; tests/service/test_context.py holds the frame.",
-    "M19": "Prompt sections are not replayed yet, and have no stable head.",
-    "M20": "Prompt sections are not replayed yet, and show no age of items.",
     "M21": "Nothing explains a recall beside the recall itself, so the two cannot differ.",
     "M22": "No answer of the database reaches a query, and no query is made by a retry.",
 }

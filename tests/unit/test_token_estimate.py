@@ -16,9 +16,11 @@ from mnemic.model.token_count import EstimatedTokens
     [
         ("", 0),
         ("a", 1),
-        ("abcdef", 1),
-        ("abcdefg", 2),
-        ("AbCdEfGhIjKlM", 3),
+        ("abcdefgh", 1),
+        ("abcdefghi", 3),
+        ("AbCdEfGhIjKlM", 4),
+        ("x" * 64, 16),
+        ("x" * 65, 44),
         ("one two", 2),
         ("one  two", 3),
         ("one\ntwo", 3),
@@ -29,18 +31,27 @@ from mnemic.model.token_count import EstimatedTokens
         ("при", 1),
         ("привет!", 3),
         ("приветы", 3),
+        ("\u0391\u0392\u0393\u0394", 2),
         ("a1ж", 3),
+        ("مرحبا", 5),
+        ("\u0e01\u0e02", 4),
+        ("née", 3),
         ("東京都", 3),
         ("한국", 2),
         ("豈", 1),
-        ("𠀀", 2),
+        ("𠀀", 3),
         ("a, b.", 4),
         ("_", 1),
         ("»", 1),
         ("ÿ", 1),
         ("\u2013", 1),
-        ("🍕", 2),
-        ("🍕🍕", 4),
+        ("\u2203", 2),
+        ("🍕", 3),
+        ("🍕🍕", 6),
+        ("aGVsbG8gd29ybGQ", 6),
+        ("aGVsbG8gd29ybGQh", 9),
+        ("aaaaaaaaaaaaaaaaaa12", 6),
+        ("Aaaaaaaaaaaaaaaaaa1x" * 2, 23),
     ],
 )
 def test_a_text_costs_its_pieces(text: str, pieces: int) -> None:
@@ -57,5 +68,10 @@ def test_two_texts_cost_no_less_than_either(one: str, other: str) -> None:
 
 
 def test_long_words_of_a_text_are_not_free() -> None:
-    assert EstimatedTokens().count("x" * 6_000) == 1_300
+    assert EstimatedTokens().count("x" * 6_000) == 5_200
     assert EstimatedTokens().count("文" * 1_000) == 1_300
+
+
+@given(st.text("aA1 +\n\u0436\u6587", max_size=60), st.text("aA1 +\n\u0436\u6587", max_size=20))
+def test_more_text_never_costs_less(text: str, more: str) -> None:
+    assert EstimatedTokens().count(text + more) >= EstimatedTokens().count(text)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from mnemic.errors import NotFound
 from mnemic.manager import MemoryManager
-from mnemic.model.context import Context
+from mnemic.model.context import Context, ContextForm
 from mnemic.model.episode import Outcome
 from mnemic.model.fact import FactCreate
 from mnemic.model.recall import Recall
@@ -18,6 +18,7 @@ from mnemic.model.scope import Scope
 from mnemic.model.session import Session, SessionState
 from mnemic.model.turn import TurnCreate
 from mnemic.null.tiers import NEVER, NOBODY, NullTiers
+from mnemic.service.context import checked_budget, checked_form
 from mnemic.service.forget import Forgotten
 from mnemic.service.ingest import IngestReport
 from mnemic.service.maintain import MaintenanceReport
@@ -101,7 +102,7 @@ class NullLifecycle(Lifecycle):
     def __init__(self) -> None:
         """Nothing to do."""
 
-    async def spawn(self, *, scope: Scope, task: str, budget: int | None = None) -> Context:
+    async def spawn(self, *, scope: Scope, task: str, budget: int | str | None = None) -> Context:
         """An empty section."""
         del scope, task
         return _nothing(budget)
@@ -173,14 +174,10 @@ class NullGrants(Grants):
         return False
 
 
-def _nothing(budget: int | None) -> Context:
+def _nothing(budget: int | str | None, form: ContextForm | str = ContextForm.MARKDOWN) -> Context:
+    settings = MemorySettings().context
     return Context(
-        text="",
-        tokens=0,
-        budget=budget or MemorySettings().context.budget_tokens,
-        sections=(),
-        omitted=(),
-        degraded=(NOTHING,),
+        budget=checked_budget(budget, settings), form=checked_form(form), degraded=(NOTHING,)
     )
 
 
@@ -230,10 +227,22 @@ class NullMemoryManager(MemoryManager):
             degraded=(NOTHING,),
         )
 
-    async def context(self, query: str, *, scope: Scope, budget: int | None = None) -> Context:
+    async def context(
+        self,
+        query: str,
+        *,
+        scope: Scope,
+        budget: int | str | None = None,
+        form: ContextForm | str = ContextForm.MARKDOWN,
+    ) -> Context:
         """An empty section."""
         del query, scope
-        return _nothing(budget)
+        return _nothing(budget, form)
+
+    async def tool_affinities(self, scope: Scope) -> dict[str, float]:
+        """None is known."""
+        del scope
+        return {}
 
     async def forget(self, ids: Sequence[UUID], *, scope: Scope, **options: Any) -> Forgotten:
         """Raises `NotFound`: there is nothing to forget."""

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from mnemic.errors import InvalidInput, Unavailable
-from mnemic.model.context import Context, Section, fill
-from mnemic.model.fact import Fact
+from mnemic.model.context import (
+    EPISODES,
+    FACTS_FOUND,
+    PROCEDURES,
+    PROCEDURES_APPROVED,
+    TURNS,
+    Context,
+    ContextForm,
+)
+from mnemic.model.context_choice import Sources, choose
+from mnemic.model.context_fill import Quotas, fill
 from mnemic.model.normalise import shown
-from mnemic.model.recall import Hit, RecallQuery
+from mnemic.model.recall import RecallQuery
 from mnemic.model.scope import Scope
-from mnemic.model.token_count import EstimatedTokens, TokenCounter
 from mnemic.service.parsing import checked_scope
+from mnemic.service.procedures import match_procedures
 from mnemic.service.recall import parse_query, recall
+from mnemic.service.token_count import Counted
 from mnemic.service.tools import Tools
+from mnemic.settings import ContextSettings
 
-__all__ = ["checked_budget", "context"]
+__all__ = ["checked_budget", "checked_form", "context"]
 
-FACTS_PART = 2  # facts have half of the budget first; in whole numbers, whatever its size
-_COUNTER = EstimatedTokens()
+# Procedures are asked for by what they fit, which is more than being like the question.
+_ASKED_TYPES = ("episodic", "semantic")
 
 
 async def context(
@@ -27,76 +37,110 @@ async def context(
     text: str,
     *,
     scope: Scope,
-    budget: int | None = None,
-    counter: TokenCounter = _COUNTER,
+    budget: int | str | None = None,
+    form: ContextForm | str = ContextForm.MARKDOWN,
 ) -> Context:
-    """A section of at most `budget` tokens that answers `text`: facts, then what was said.
+    """A section of at most `budget` tokens: what is known, then what answers `text`.
 
     Past `context.deadline_ms`, or with the database away, it is empty and `degraded` says why: an
     agent's turn does not fail for want of memory. Raises `InvalidInput`.
     """
     checked_scope(scope)
     settings = tools.settings.context
-    allowed = checked_budget(settings.budget_tokens if budget is None else budget)
+    allowed, written = checked_budget(budget, settings), checked_form(form)
     query, _ = parse_query(
-        tools, text, limit=settings.candidates_max, memory_types=None, floor=None
+        tools, text, limit=settings.candidates_max, memory_types=_ASKED_TYPES, floor=None
     )
     try:
         async with asyncio.timeout(settings.deadline_ms / 1_000):
-            return await _assemble(tools, query, scope, allowed, counter)
+            return _written(tools, await gather(tools, query, scope), allowed, written)
     except TimeoutError:
         reason = f"the deadline of {settings.deadline_ms} ms passed"
     except Unavailable as fault:
         reason = str(fault)
-    return fill([], budget=allowed, counter=counter, degraded=(reason,))
+    return Context(budget=allowed, form=written, degraded=(reason,))
 
 
-async def _assemble(
-    tools: Tools, query: RecallQuery, scope: Scope, budget: int, counter: TokenCounter
-) -> Context:
+async def gather(tools: Tools, query: RecallQuery, scope: Scope) -> Sources:
+    """All that a section may show; whatever it reads of memory is read here."""
+    settings = tools.settings.context
     found = await recall(tools, query, scope=scope)
-    best = await tools.transact(
+    facts = await tools.transact(
         scope.tenant.id,
-        lambda unit: unit.facts.best(scope, limit=tools.settings.context.candidates_max),
+        lambda unit: unit.facts.best(scope, limit=settings.facts_max),
         read_only=True,
     )
-    facts = _facts(found.hits, best)
-    known = fill(
-        [Section("Facts", tuple(facts))], budget=max(1, budget // FACTS_PART), counter=counter
+    procedures = await match_procedures(
+        tools, query.text, scope=scope, limit=settings.procedures_max
     )
-    kept = known.sections[0].items if known.sections else ()
-    rest = [fact for fact in facts if fact not in kept]
+    return Sources(hits=found.hits, facts=facts, procedures=procedures, degraded=found.degraded)
+
+
+def _written(tools: Tools, sources: Sources, budget: int, form: ContextForm) -> Context:
+    settings = tools.settings.context
+    choice = choose(
+        sources,
+        episodes_max=settings.episodes_max,
+        episode_confidence_min=settings.episode_confidence_min,
+    )
     return fill(
-        [
-            Section("Facts", kept),
-            Section("Episodes", _texts(found.hits, "episode")),
-            Section("From earlier conversations", _texts(found.hits, "turn")),
-            Section("Procedures", _texts(found.hits, "procedure")),
-            Section("Further facts", tuple(rest)),
-        ],
+        choice.known,
+        choice.found,
         budget=budget,
-        counter=counter,
-        degraded=found.degraded,
+        quotas=_quotas(settings, budget),
+        counter=Counted(tools.counter),
+        form=form,
+        refused=choice.refused,
+        degraded=sources.degraded,
     )
 
 
-def _facts(hits: Sequence[Hit], best: Sequence[Fact]) -> list[str]:
-    """What answers the question first, then the surest; each statement once."""
-    relevant = [hit.text for hit in hits if hit.kind == "fact"]
-    return list(dict.fromkeys([*relevant, *(fact.content for fact in best)]))
+def _quotas(settings: ContextSettings, budget: int) -> Quotas:
+    shares = {
+        PROCEDURES_APPROVED: settings.procedures_share,
+        FACTS_FOUND: settings.facts_share,
+        EPISODES: settings.episodes_share,
+        TURNS: settings.turns_share,
+        PROCEDURES: settings.procedures_share,
+    }
+    return Quotas(
+        stable=min(settings.stable_tokens_max, _part(settings.stable_share, budget)),
+        by_title={title: _part(share, budget) for title, share in shares.items()},
+    )
 
 
-def _texts(hits: Sequence[Hit], kind: str) -> tuple[str, ...]:
-    dated = (f"{hit.occurred_at:%Y-%m-%d} {hit.text}" for hit in hits if hit.kind == kind)
-    return tuple(dict.fromkeys(dated))
+def _part(share: float, budget: int) -> int:
+    """In whole numbers, whatever the size of the budget."""
+    return budget * round(share * 1_000) // 1_000
 
 
-def checked_budget(budget: object) -> int:
-    """A number of tokens of at least 1; one that no prompt could fill is no limit at all."""
+def checked_budget(budget: object, settings: ContextSettings) -> int:
+    """A number of tokens of at least 1; one that no prompt could fill is no limit at all.
+
+    "recall" and "deep" stand for the ones that are set, and so does leaving it out.
+    """
+    named = {
+        None: settings.budget_tokens,
+        "recall": settings.recall_budget_tokens,
+        "deep": settings.deep_budget_tokens,
+    }
+    if budget is None or (isinstance(budget, str) and budget in named):
+        return named[budget]
     if isinstance(budget, bool) or not isinstance(budget, int):
         raise InvalidInput(
-            f"must be a whole number of tokens, not {type(budget).__name__}", field="budget"
+            f'must be a whole number of tokens, "recall" or "deep", not {shown(budget)}',
+            field="budget",
         )
     if budget < 1:
         raise InvalidInput(f"must be at least 1 token, not {shown(budget)}", field="budget")
     return budget
+
+
+def checked_form(form: object) -> ContextForm:
+    """One of the forms that a section can be written in."""
+    try:
+        return ContextForm(form)  # type: ignore[arg-type]
+    except ValueError:
+        raise InvalidInput(
+            f"must be one of {', '.join(ContextForm)}, not {shown(form)}", field="form"
+        ) from None

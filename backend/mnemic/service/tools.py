@@ -19,6 +19,7 @@ from mnemic.errors import (
 )
 from mnemic.model.embedding import DIMENSIONS_MAX, Embedder, Vector, checked_vector
 from mnemic.model.scope import TenantId
+from mnemic.model.token_count import EstimatedTokens, TokenCounter
 from mnemic.settings import MemorySettings
 from mnemic.store.embedding_models import RegisteredModel
 from mnemic.store.unit import Database, Unit
@@ -43,6 +44,7 @@ class Tools:
     working: WorkingPlaces
     clock: Callable[[], datetime]
     new_id: Callable[[], UUID]
+    counter: TokenCounter = field(default_factory=EstimatedTokens)
     _live_model: RegisteredModel | None = None
     _written: Counter[TenantId] = field(default_factory=Counter)
 

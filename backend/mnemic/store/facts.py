@@ -40,6 +40,15 @@ BY_ENTITY = Statement("""
      LIMIT :limit
 """)
 
+OF_KIND = Statement("""
+    SELECT f.* FROM mnemic.facts f
+     WHERE {owned:f} AND f.status = 'live' AND f.archived_at IS NULL AND f.trust <= :trust
+       AND (f.category = ANY(CAST(:categories AS text[]))
+            OR f.predicate = ANY(CAST(:predicates AS text[])))
+     ORDER BY f.confidence DESC, f.id
+     LIMIT :limit
+""")
+
 # Live values of the same subject and predicate, wherever they are seen from.
 RIVALS = Statement("""
     SELECT f.* FROM mnemic.facts f
@@ -91,6 +100,26 @@ class FactStore:
         """Live facts whose subject or object is one of `names` (comparison keys), surest first."""
         rows = await self._unit.fetch(
             BY_ENTITY, scopes=scope.visible_ids, names=list(names), limit=limit
+        )
+        return [fact_of(row) for row in rows]
+
+    async def of_kind(
+        self,
+        scope: Scope,
+        *,
+        categories: Sequence[str],
+        predicates: Sequence[str],
+        trust: Trust,
+        limit: int,
+    ) -> list[Fact]:
+        """Live facts of these categories or predicates, at least so trusted; the surest first."""
+        rows = await self._unit.fetch(
+            OF_KIND,
+            scopes=scope.visible_ids,
+            categories=list(categories),
+            predicates=list(predicates),
+            trust=int(trust),
+            limit=limit,
         )
         return [fact_of(row) for row in rows]
 

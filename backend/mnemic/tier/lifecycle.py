@@ -30,15 +30,14 @@ class Lifecycle:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
 
-    async def spawn(self, *, scope: Scope, task: str, budget: int | None = None) -> Context:
+    async def spawn(self, *, scope: Scope, task: str, budget: int | str | None = None) -> Context:
         """The session is open; what is known that helps with `task`, as a prompt section.
 
         A new agent so starts with what stands above it. Past `context.deadline_ms` the section is
         empty and `degraded`. Raises `Conflict` if the session has ended.
         """
         checked_query(task, self._tools.settings.limits, field="task")
-        if budget is not None:
-            checked_budget(budget)
+        checked_budget(budget, self._tools.settings.context)
         await start_session(self._tools, scope=scope)
         return await context(self._tools, task, scope=scope, budget=budget)
 

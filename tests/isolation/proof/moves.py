@@ -242,6 +242,7 @@ GRANTS: dict[str, Move] = {"grants.allow": _grant, "grants.revoke": _grant}
 READS: dict[str, Move] = {
     "recall": _ask,
     "context": _context,
+    "tool_affinities": _nothing,
     "episodic.search_similar": _search,
     "episodic.get_recent": _recent,
     "episodic.get_by_outcome": _by_outcome,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mnemic.model.scope import Scope
 
 if TYPE_CHECKING:
-    from mnemic.model.context import Context
+    from mnemic.model.context import Context, ContextPart
     from mnemic.model.recall import Hit, Recall
     from mnemic.model.session import Session
     from mnemic.service.ingest import IngestReport
@@ -65,14 +65,31 @@ def context_json(built: Context) -> dict[str, Any]:
     """A prompt section, what it holds, and what was left out."""
     return {
         "text": built.text,
+        "form": built.form,
         "tokens": built.tokens,
         "budget": built.budget,
+        "stable": _part_json(built.stable),
+        "volatile": _part_json(built.volatile),
         "sections": [{"title": one.title, "items": list(one.items)} for one in built.sections],
+        "items": [
+            {
+                "id": one.id,
+                "kind": one.kind,
+                "section": one.section,
+                "trust": one.trust.name.lower(),
+                "source": one.source,
+            }
+            for one in built.items
+        ],
         "omitted": [
             {"title": one.title, "item": one.item, "reason": one.reason} for one in built.omitted
         ],
         "degraded": list(built.degraded),
     }
+
+
+def _part_json(part: ContextPart) -> dict[str, Any]:
+    return {"text": part.text, "tokens": part.tokens, "hash": part.hash}
 
 
 def session_json(session: Session) -> dict[str, Any]:

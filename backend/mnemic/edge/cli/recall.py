@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +21,7 @@ from mnemic.edge.cli.writing import (
     write_line,
     write_side,
 )
+from mnemic.model.context import ContextForm
 from mnemic.model.scope import MemoryScope, Scope
 
 if TYPE_CHECKING:
@@ -30,6 +32,18 @@ if TYPE_CHECKING:
 __all__ = ["context", "recall", "show_recall"]
 
 TEXT_CHARS_MAX = 400
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_BUDGETS = ("recall", "deep")
+
+
+def _tokens(given: str) -> int | str:
+    if _NUMBER.fullmatch(given) and int(given):
+        return int(given)
+    if given in _BUDGETS:
+        return given
+    raise typer.BadParameter(f"must be at least 1, or one of {', '.join(_BUDGETS)}")
+
+
 QueryArgument = Annotated[
     str, typer.Argument(metavar="QUERY", help="The question; - reads standard input.")
 ]
@@ -78,8 +92,17 @@ def context(
     query: QueryArgument,
     *,
     budget: Annotated[
-        int | None, typer.Option("--budget", min=1, help="Tokens at most. Default: 300.")
+        Any,
+        typer.Option(
+            "--budget",
+            parser=_tokens,
+            metavar="N|recall|deep",
+            help="Tokens at most; recall is 1500, deep 4000. Default: 300.",
+        ),
     ] = None,
+    form: Annotated[
+        ContextForm, typer.Option("--format", help="How it is written; the budget holds for that.")
+    ] = ContextForm.MARKDOWN,
     as_json: JsonOption = False,
     scope: Scope,
 ) -> None:
@@ -88,7 +111,9 @@ def context(
     Standard output holds the section alone, and nothing when nothing is known.
     """
     question = text_of(query, field="query")
-    built = with_memory(lambda memory: memory.context(question, scope=scope, budget=budget))
+    built = with_memory(
+        lambda memory: memory.context(question, scope=scope, budget=budget, form=form)
+    )
     if as_json:
         write_json(context_json(built))
         return
