@@ -48,7 +48,7 @@ from mnemic.model.token_count import EstimatedTokens
         ("\u2203", 2),
         ("🍕", 3),
         ("🍕🍕", 6),
-        ("aGVsbG8gd29ybGQ", 6),
+        ("aGVsbG8gd29ybGQ", 5),
         ("aGVsbG8gd29ybGQh", 9),
         ("aaaaaaaaaaaaaaaaaa12", 6),
         ("Aaaaaaaaaaaaaaaaaa1x" * 2, 23),
