@@ -21,11 +21,15 @@ _every: list[Statement] = []
 
 
 class Statement:
-    """One SQL statement; `:name` binds a value, `{owned:t}` and `{tenant:t}` are the first wall."""
+    """One SQL statement; `:name` binds a value, `{owned:t}` and `{tenant:t}` are the first wall.
 
-    def __init__(self, template: str) -> None:
+    One that is made for a single call, since a filter gave it its shape, is not `kept`.
+    """
+
+    def __init__(self, template: str, *, kept: bool = True) -> None:
         self.template = template
-        _every.append(self)
+        if kept:
+            _every.append(self)
 
     @cached_property
     def _rendered(self) -> tuple[str, tuple[str, ...]]:
