@@ -38,7 +38,16 @@ if TYPE_CHECKING:
     )
     from mnemic.model.embedding import Embedder, ModelSignature
     from mnemic.model.episode import Episode, EpisodeCreate, EpisodeDraft, Outcome
+    from mnemic.model.explanation import (
+        Arm,
+        ArmHit,
+        Explanation,
+        KindSearch,
+        RecallStage,
+        WhyNot,
+    )
     from mnemic.model.fact import Fact, FactCreate
+    from mnemic.model.filters import Filter
     from mnemic.model.procedure import Procedure, ProcedureCreate, Step
     from mnemic.model.recall import Hit, MemoryItem, Recall
     from mnemic.model.receipt import Durability, Receipt, VectorState
@@ -67,6 +76,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ROLES",
+    "Arm",
+    "ArmHit",
     "ConfigurationError",
     "Conflict",
     "Context",
@@ -80,13 +91,16 @@ __all__ = [
     "Episode",
     "EpisodeCreate",
     "EpisodeDraft",
+    "Explanation",
     "Fact",
     "FactCreate",
+    "Filter",
     "Forbidden",
     "Forgotten",
     "Hit",
     "IngestReport",
     "InvalidInput",
+    "KindSearch",
     "MaintenanceReport",
     "MemoryItem",
     "MemoryManager",
@@ -104,6 +118,7 @@ __all__ = [
     "Procedure",
     "ProcedureCreate",
     "Recall",
+    "RecallStage",
     "Receipt",
     "Retracted",
     "SchemaMismatch",
@@ -127,6 +142,7 @@ __all__ = [
     "Unavailable",
     "UnknownFormat",
     "VectorState",
+    "WhyNot",
     "WorkingCheckpoint",
     "WorkingConflict",
     "WorkingRecord",
@@ -135,6 +151,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Arm": "mnemic.model.explanation",
+    "ArmHit": "mnemic.model.explanation",
     "ConfigurationError": "mnemic.errors",
     "Conflict": "mnemic.errors",
     "Context": "mnemic.model.context",
@@ -148,13 +166,16 @@ _HOMES = {
     "Episode": "mnemic.model.episode",
     "EpisodeCreate": "mnemic.model.episode",
     "EpisodeDraft": "mnemic.model.episode",
+    "Explanation": "mnemic.model.explanation",
     "Fact": "mnemic.model.fact",
     "FactCreate": "mnemic.model.fact",
+    "Filter": "mnemic.model.filters",
     "Forbidden": "mnemic.errors",
     "Forgotten": "mnemic.service.forget",
     "Hit": "mnemic.model.recall",
     "IngestReport": "mnemic.service.ingest",
     "InvalidInput": "mnemic.errors",
+    "KindSearch": "mnemic.model.explanation",
     "MaintenanceReport": "mnemic.service.maintain",
     "MemoryItem": "mnemic.model.recall",
     "MemoryManager": "mnemic.manager",
@@ -173,6 +194,7 @@ _HOMES = {
     "ProcedureCreate": "mnemic.model.procedure",
     "ROLES": "mnemic.model.turn",
     "Recall": "mnemic.model.recall",
+    "RecallStage": "mnemic.model.explanation",
     "Receipt": "mnemic.model.receipt",
     "Retracted": "mnemic.errors",
     "SchemaMismatch": "mnemic.errors",
@@ -196,6 +218,7 @@ _HOMES = {
     "Unavailable": "mnemic.errors",
     "UnknownFormat": "mnemic.errors",
     "VectorState": "mnemic.model.receipt",
+    "WhyNot": "mnemic.model.explanation",
     "WorkingCheckpoint": "mnemic.model.working",
     "WorkingConflict": "mnemic.model.working",
     "WorkingRecord": "mnemic.model.working",

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 from uuid import UUID
 
 from mnemic.errors import MnemicError
 from mnemic.model.context import Context, ContextForm
+from mnemic.model.explanation import WhyNot
 from mnemic.model.fact import FactCreate
+from mnemic.model.filters import Filter
 from mnemic.model.recall import Recall
 from mnemic.model.receipt import Receipt
 from mnemic.model.scope import Scope
 from mnemic.service.context import context
 from mnemic.service.forget import Forgotten, forget
 from mnemic.service.memory_input import MemoryOptions, parse_fact, parse_memory
-from mnemic.service.parsing import checked_given
+from mnemic.service.parsing import checked_flag, checked_given
 from mnemic.service.recall import parse_query, recall
 from mnemic.service.record_fact import record_facts
 from mnemic.service.remember import remember
 from mnemic.service.tool_affinities import tool_affinities
 from mnemic.service.tools import Tools
+from mnemic.service.why_not import why_not
 from mnemic.settings import MemorySettings
 from mnemic.settings_reading import read_settings
 from mnemic.tier.grants import Grants
@@ -146,17 +149,54 @@ class MemoryManager:
         limit: int | None = None,
         memory_types: Sequence[str] | None = None,
         floor: float | None = None,
+        filters: Filter | Mapping[str, Any] | None = None,
+        explain: bool = False,
     ) -> Recall:
         """The memories visible from `scope` that answer `query`, best first, with reasons.
 
         At most `limit` (default `recall.limit_default`, cut to `recall.limit_max` with a note);
         of `memory_types` ("episodic", "semantic", "procedural"; all by default); none that scores
-        below `floor` (default `recall.score_floor`). `Recall.degraded` names what was not searched.
+        below `floor` (default `recall.score_floor`); only those that pass `filters`, such as
+        `{"outcome": "success"}` (see `Filter`; the query may be "" then). `Recall.degraded` names
+        what was not searched. With `explain` the answer tells how it was searched, and what each
+        arm of the search found.
         """
         checked, notes = parse_query(
-            self._tools, query, limit=limit, memory_types=memory_types, floor=floor
+            self._tools,
+            query,
+            limit=limit,
+            memory_types=memory_types,
+            floor=floor,
+            filters=filters,
         )
-        return await recall(self._tools, checked, scope=scope, notes=notes)
+        told = checked_flag(explain, field="explain")
+        return await recall(self._tools, checked, scope=scope, notes=notes, explain=told)
+
+    async def why_not(
+        self,
+        query: str,
+        memory_id: UUID,
+        *,
+        scope: Scope,
+        limit: int | None = None,
+        memory_types: Sequence[str] | None = None,
+        floor: float | None = None,
+        filters: Filter | Mapping[str, Any] | None = None,
+    ) -> WhyNot:
+        """Why a `recall` with these arguments does not answer with this memory, if it does not.
+
+        The first stage that dropped it, with its score and its place in each arm of the search.
+        Raises `NotFound` for an id that is not visible from `scope`.
+        """
+        checked, _ = parse_query(
+            self._tools,
+            query,
+            limit=limit,
+            memory_types=memory_types,
+            floor=floor,
+            filters=filters,
+        )
+        return await why_not(self._tools, checked, memory_id, scope=scope)
 
     async def context(
         self,

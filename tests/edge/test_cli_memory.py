@@ -93,6 +93,27 @@ def test_types_limits_and_floors_narrow_a_recall(mnemic: Any) -> None:
     assert "nothing relevant" in none.out
 
 
+def test_a_filter_narrows_a_recall_and_what_it_keeps_out_says_why(mnemic: Any) -> None:
+    kept = mnemic("remember", DEPLOYS, "--tag", "ops", "--json").document
+    question, narrowed = "When are deploys frozen?", '{"tags": {"ne": "ops"}}'
+
+    found = mnemic("recall", question, "--filter", '{"tags": "ops"}', "--explain")
+    none = mnemic("recall", question, "--filter", narrowed, "--json").document
+    why = mnemic("why-not", question, kept["id"], "--filter", narrowed, "--json").document
+    told = mnemic("why-not", question, kept["id"])
+    twice = mnemic("recall", question, "--filter", '{"tags": "a", "tags": "b"}')
+    unknown = mnemic("why-not", question, str(uuid4()))
+
+    assert "fact: filtered, 1 rows" in found.out
+    assert f"fact near 1. {kept['id']}" in found.out
+    assert none["hits"] == []
+    assert none["notes"] == ["nothing that is remembered here passes the filter"]
+    assert (why["stage"], why["kind"], why["id"]) == ("filter", "fact", kept["id"])
+    assert told.out.startswith("returned: it is number 1.\nIts places: 1 in near")
+    assert (twice.code, unknown.code) == (2, 3)
+    assert "names a key twice" in twice.err
+
+
 def test_a_context_is_the_section_alone_within_its_budget(mnemic: Any) -> None:
     mnemic("remember", DEPLOYS)
 

@@ -107,7 +107,7 @@ async def test_the_tools_say_what_they_take_and_what_they_do(
     }
     assert {name: list(tool.input_schema["properties"]) for name, tool in tools.items()} == {
         "remember": ["memory_type", "content", "importance", "tags", "idempotency_key"],
-        "recall": ["query", "memory_types", "limit"],
+        "recall": ["query", "memory_types", "limit", "filters"],
         "forget": ["ids"],
     }
     hints = {
@@ -214,6 +214,19 @@ async def test_each_memory_type_is_kept_and_found_as_what_it_is(
     }
 
 
+async def test_a_filter_is_an_object_and_a_bare_value_means_equality(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    async with Client(build_server(memory, scope)) as client:
+        failed = await kept(client, "Watering failed on Monday", memory_type="episodic")
+        await kept(client, "Watering happens at dawn", tags=["garden"])
+        of_outcome = await found(client, "watering", filters={"outcome": "failure"})
+        of_tag = await found(client, "watering", filters={"not": {"tags": {"ne": "garden"}}})
+
+    assert [hit["id"] for hit in of_outcome["hits"]] == [failed["id"]]
+    assert [hit["kind"] for hit in of_tag["hits"]] == ["fact"]
+
+
 async def test_a_limit_beyond_the_largest_is_cut_and_reported(
     memory: MemoryManager, scope: Scope
 ) -> None:
@@ -258,6 +271,10 @@ HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {"query": "x", "limit": "3"}, "limit: Input should be a valid integer"),
     ("recall", {"query": "x", "limit": True}, "limit: Input should be a valid integer"),
     ("recall", {"query": "x", "limit": 1.5}, "limit: Input should be a valid integer"),
+    ("recall", {"query": "x", "filters": '{"kind": "fact"}'}, "filters: Input should be a valid d"),
+    ("recall", {"query": "x", "filters": {"outcom": "x"}}, "filters: 'outcom' is no field; did"),
+    ("recall", {"query": "x", "filters": {"tenant_id": "x"}}, "filters: 'tenant_id' is no field"),
+    ("recall", {"query": "x", "filters": {"tags": {"in": "red"}}}, "filters: in must be a list"),
     ("recall", {"query": "x", "user": "y"}, "user: Extra inputs are not permitted"),
     ("recall", {"query": "x", "scope": "y"}, "scope: Extra inputs are not permitted"),
     ("recall", {"query": "x", "memory_types": []}, "memory_types: List should have at least 1"),

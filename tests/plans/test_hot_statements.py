@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mnemic.store import forgetting, lineage, retrieval, statistics, turns
+from mnemic.model.filters import Filter
+from mnemic.store import filtered, forgetting, lineage, retrieval, statistics, turns
 from mnemic.store.statement import Statement
 from mnemic.store.working import rows
 
@@ -22,6 +23,11 @@ TYPES = {
     "rank": "text",
     "actor": "uuid",
     "terms": "text[]",
+    "newest": "bigint",
+    "wanted": "bigint",
+    "few": "bigint",
+    "f0": "text[]",
+    "f1": "text[]",
     "actors_max": "bigint",
     "pending_max": "bigint",
     "ids": "uuid[]",
@@ -92,6 +98,37 @@ async def test_a_hit_of_another_kind_is_looked_up_and_its_scope_is_not_read(
     assert rows.get("Index Name") == "facts_pkey"
     assert rows["Actual Loops"] >= 30
     assert rows.get("Rows Removed by Filter", 0) == 0
+
+
+@pytest.mark.parametrize(("few", "looked_up"), [("5000", 3_001), ("2000", 0)])
+async def test_what_passes_a_filter_is_looked_up_if_it_is_little_and_read_at_once_if_not(
+    busy: Any, few: str, looked_up: int
+) -> None:
+    """All turns pass, once as a few and once as many; around the hits are some 200 more."""
+    made = filtered.filtered_turns(Filter.from_json({"actor": "User"}), with_actor=False)
+
+    nodes = await _plan(
+        busy,
+        made[0],
+        near="30",
+        words="30",
+        newest="30",
+        wanted="30",
+        few=few,
+        around="ARRAY[-2, -1, 0, 1, 2]",
+        match="'''word7'''",
+        rank="'''word7'''",
+        f0="ARRAY['User']",
+        f1="ARRAY['User']",
+    )
+
+    read = [node for node in nodes if node.get("Relation Name", "").startswith("turn_vectors")]
+    loops = max(node["Actual Loops"] for node in read if node["Node Type"] == "Index Scan")
+    whole = [node for node in read if node["Actual Rows"] > 1_000 and node["Actual Loops"] == 1]
+    assert looked_up <= loops <= looked_up + 400
+    assert len(whole) == (0 if looked_up else 1)
+    rows = [node for node in nodes if node.get("Relation Name") == "turns"]
+    assert all(node["Actual Rows"] * node["Actual Loops"] <= 3_500 for node in rows)
 
 
 async def test_document_frequencies_are_looked_up_and_nothing_is_counted(busy: Any) -> None:

@@ -121,6 +121,7 @@ async def test_what_must_name_a_memory_is_not_found(memory: MemoryManager, scope
 
     for call in (
         memory.forget([uuid4()], scope=scope),
+        memory.why_not("rota", uuid4(), scope=scope, filters={"kind": "fact"}),
         here.episodic.update_importance(uuid4(), 0.5),
         here.semantic.reinforce_fact(uuid4()),
         here.semantic.deprecate_fact(uuid4(), "No."),

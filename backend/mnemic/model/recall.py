@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from mnemic.model.episode import Episode
+from mnemic.model.explanation import Explanation
 from mnemic.model.fact import Fact
+from mnemic.model.filters import Filter
 from mnemic.model.procedure import Procedure
 from mnemic.model.ranking_values import Reasons
 from mnemic.model.trust import Trust
@@ -42,6 +44,7 @@ class RecallQuery:
     limit: int
     kinds: tuple[str, ...]
     floor: float
+    filters: Filter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +125,8 @@ class Recall:
     """The answer to a question.
 
     `confidence` is the share of such answers whose question this memory can answer (0 to 1).
-    `degraded` names what could not be searched; `notes` says why fewer came back than asked for.
+    `degraded` names what could not be searched; `notes` says why fewer came back than asked for;
+    `explanation`, if it was asked for, how it was searched.
     """
 
     hits: tuple[Hit, ...]
@@ -134,6 +138,7 @@ class Recall:
     took: timedelta
     degraded: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    explanation: Explanation | None = None
 
     @property
     def returned(self) -> int:

@@ -11,6 +11,7 @@ from mnemic.errors import NotFound
 from mnemic.manager import MemoryManager
 from mnemic.model.context import Context, ContextForm
 from mnemic.model.episode import Outcome
+from mnemic.model.explanation import Explanation, WhyNot
 from mnemic.model.fact import FactCreate
 from mnemic.model.recall import Recall
 from mnemic.model.receipt import Durability, Receipt, VectorState
@@ -225,7 +226,13 @@ class NullMemoryManager(MemoryManager):
             limit=options.get("limit") or 0,
             took=timedelta(0),
             degraded=(NOTHING,),
+            explanation=Explanation(searches=(), arms=()) if options.get("explain") else None,
         )
+
+    async def why_not(self, query: str, memory_id: UUID, *, scope: Scope, **options: Any) -> WhyNot:
+        """Raises `NotFound`: there is nothing to find."""
+        del query, scope, options
+        raise NotFound("There is no memory to find.", id=memory_id)
 
     async def context(
         self,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TypeAlias
 from uuid import UUID
 
 from mnemic.errors import InvalidInput
 from mnemic.model.embedding import CosineScale, Vector
+from mnemic.model.explanation import Explanation
+from mnemic.model.filters import checked_filter
 from mnemic.model.normalise import checked_unit, shown
 from mnemic.model.ranking import (
     about_other_actor,
@@ -25,19 +27,29 @@ from mnemic.model.scope import Scope
 from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
 from mnemic.service.tools import Tools
 from mnemic.store.embedding_models import RegisteredModel
+from mnemic.store.explaining import explained
+from mnemic.store.filtered import parted
 from mnemic.store.retrieval import CandidateQuery, Found
 from mnemic.store.statistics import PENDING_MAX, ScopeStatistics
 from mnemic.store.turns import actor_id
 from mnemic.store.unit import Unit
 from mnemic.store.wording import query_of, stems_of, tsquery_text
 
-__all__ = ["arms_for", "arms_of", "parse_query", "ranked", "recall", "words_asked"]
+__all__ = [
+    "Searched",
+    "arms_for",
+    "arms_of",
+    "explained_of",
+    "parse_query",
+    "ranked",
+    "recall",
+    "searched",
+    "words_asked",
+]
 
 NO_MODEL = -1
 TYPES_MAX = 100
-
-_Searched: TypeAlias = tuple[list[Found], list[Scored], list[Scored], dict[UUID, MemoryItem]]
-"""What was found, all of it by its score, what is kept of that, and its rows."""
+NO_VECTORS = "vectors: the embedder is unavailable"
 
 
 def parse_query(
@@ -47,8 +59,12 @@ def parse_query(
     limit: int | None,
     memory_types: Sequence[str] | None,
     floor: float | None,
+    filters: object = None,
 ) -> tuple[RecallQuery, tuple[str, ...]]:
-    """The question, checked, with notes on what was capped. Raises `InvalidInput`."""
+    """The question, checked, with notes on what was capped. Raises `InvalidInput`.
+
+    With a filter the question may be empty: then all that pass are as good as each other.
+    """
     settings = tools.settings.recall
     effective, capped = checked_limit(
         limit, default=settings.limit_default, largest=settings.limit_max
@@ -61,18 +77,42 @@ def parse_query(
             f"must be among {', '.join(KINDS_BY_TYPE)}, not {shown(unknown[0])}",
             field="memory_types",
         )
-    question = checked_query(text, tools.settings.limits)
+    narrowed = checked_filter(filters)
+    unasked = narrowed is not None and text == ""
+    least = 0.0 if unasked else settings.score_floor
     query = RecallQuery(
-        text=question,
+        text="" if unasked else checked_query(text, tools.settings.limits),
         limit=effective,
         kinds=kinds_of(names),
-        floor=settings.score_floor if floor is None else checked_unit(floor, field="floor"),
+        floor=least if floor is None else checked_unit(floor, field="floor"),
+        filters=narrowed,
     )
     return query, (f"limit cut to {effective}, the largest",) if capped else ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """What a question found, the best first, and what it was asked with.
+
+    `scored` are all that pass the filter, `kept` those that come back, `memories` their rows.
+    """
+
+    words: QueryWords
+    statistics: ScopeStatistics
+    arms: CandidateQuery
+    found: dict[UUID, Found]
+    scored: list[Scored]
+    kept: list[Scored]
+    memories: dict[UUID, MemoryItem]
+
+
 async def recall(
-    tools: Tools, query: RecallQuery, *, scope: Scope, notes: tuple[str, ...] = ()
+    tools: Tools,
+    query: RecallQuery,
+    *,
+    scope: Scope,
+    notes: tuple[str, ...] = (),
+    explain: bool = False,
 ) -> Recall:
     """The best memories visible from `scope`, best first, at most `query.limit`.
 
@@ -80,36 +120,99 @@ async def recall(
     """
     checked_scope(scope)
     started = time.perf_counter()
-    words, statistics = await _read_question(tools, query, scope)
-    arms, model = await arms_for(tools, words, statistics, scope)
-    degraded = () if arms.vector is not None else ("vectors: the embedder is unavailable",)
-
-    # The hits are read where they were found: a unit of their own is two round trips more.
-    async def search(unit: Unit) -> _Searched:
-        found: list[Found] = []
-        if "turn" in query.kinds:
-            found += await unit.retrieval.turns(scope, arms)
-        others = tuple(kind for kind in query.kinds if kind != "turn")
-        if others:
-            found += await unit.retrieval.others(scope, arms, others)
-        candidates = [one.candidate for one in found]
-        scored = ranked(words, candidates, statistics, model, now=tools.now())
-        kept = above_floor(scored, floor=query.floor)[: query.limit]
-        return found, scored, kept, await _memories(unit, scope, kept)
-
-    found, scored, kept, memories = await tools.transact(scope.tenant.id, search, read_only=True)
-    places = {one.candidate.id: one for one in found}
+    done = await searched(tools, query, scope=scope)
+    scored, memories = done.scored, done.memories
+    explanation = await explained_of(tools, query, done, scope=scope) if explain else None
     return Recall(
-        hits=tuple(_hit(one, memories, places) for one in kept if one.candidate.id in memories),
+        hits=tuple(
+            _hit(one, memories, done.found) for one in done.kept if one.candidate.id in memories
+        ),
         confidence=confidence(scored[0].score) if scored else 0.0,
         low_confidence=low_confidence(scored, below=tools.settings.recall.low_confidence_below),
-        about_other_actor=about_other_actor(scored, words.named),
-        searched=statistics.corpus.documents,
+        about_other_actor=about_other_actor(scored, done.words.named),
+        searched=done.statistics.corpus.documents,
         limit=query.limit,
         took=timedelta(seconds=time.perf_counter() - started),
-        degraded=degraded,
-        notes=notes + _shortfall(query, scored, kept, statistics),
+        degraded=(NO_VECTORS,) if query.text and done.arms.vector is None else (),
+        notes=notes + _shortfall(query, scored, done.kept, done.statistics),
+        explanation=explanation,
     )
+
+
+async def searched(tools: Tools, query: RecallQuery, *, scope: Scope) -> Searched:
+    """Everything that a question finds, scored, and what of it comes back."""
+    words, statistics = await _read_question(tools, query, scope)
+    arms, model = await arms_for(tools, words, statistics, scope)
+    if query.filters is not None:
+        arms = replace(arms, per_arm=max(arms.per_arm, query.limit))
+
+    # The hits are read where they were found: a unit of their own is two round trips more.
+    async def search(unit: Unit) -> Searched:
+        found = await _search(unit, query, scope, arms)
+        by_id = {one.candidate.id: one for one in found}
+        candidates = [one.candidate for one in found]
+        scored = ranked(words, candidates, statistics, model, now=tools.now())
+        if query.filters is not None:
+            scored = [one for one in scored if by_id[one.candidate.id].passes]
+        kept = above_floor(scored, floor=query.floor)[: query.limit]
+        return Searched(
+            words=words,
+            statistics=statistics,
+            arms=arms,
+            found=by_id,
+            scored=scored,
+            kept=kept,
+            memories=await _memories(unit, scope, kept),
+        )
+
+    return await tools.transact(scope.tenant.id, search, read_only=True)
+
+
+async def explained_of(
+    tools: Tools,
+    query: RecallQuery,
+    done: Searched,
+    *,
+    scope: Scope,
+    only: tuple[str, UUID] | None = None,
+) -> Explanation:
+    """What each arm of the search found; with `only` (kind and id), where that memory stands."""
+    plain, _ = _parted(query)
+    kinds, identity = (query.kinds, None) if only is None else ((only[0],), only[1])
+    return await tools.transact(
+        scope.tenant.id,
+        lambda unit: explained(
+            unit, scope, done.arms, query.filters, kinds, plain=plain, only=identity
+        ),
+        read_only=True,
+    )
+
+
+async def _search(
+    unit: Unit, query: RecallQuery, scope: Scope, arms: CandidateQuery
+) -> list[Found]:
+    """What the arms find; a filter acts before them, and a kind that cannot pass is not asked."""
+    plain, narrowed = _parted(query)
+    found: list[Found] = []
+    if "turn" in plain:
+        found += await unit.retrieval.turns(scope, arms)
+    others = tuple(kind for kind in plain if kind != "turn")
+    if others:
+        found += await unit.retrieval.others(scope, arms, others)
+    if query.filters is not None and narrowed:
+        found += await unit.filtered.search(scope, arms, query.filters, narrowed)
+    return found
+
+
+def _parted(query: RecallQuery) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The kinds that are searched as if there were no filter, and those that are searched by it.
+
+    Of a question that is empty the arms know nothing: what passes is all there is to go by.
+    """
+    if query.filters is None:
+        return query.kinds, ()
+    plain, narrowed = parted(query.filters, query.kinds)
+    return (plain, narrowed) if query.text else ((), plain + narrowed)
 
 
 async def arms_of(tools: Tools, query: RecallQuery, scope: Scope) -> CandidateQuery:
@@ -140,7 +243,7 @@ async def arms_for(
     tools: Tools, words: QueryWords, statistics: ScopeStatistics, scope: Scope
 ) -> tuple[CandidateQuery, RegisteredModel | None]:
     """What the store is asked for, and the model of its vector; neither without the embedder."""
-    vectors = await tools.vectors([words.embed_text])
+    vectors = await tools.vectors([words.embed_text]) if words.text else None
     vector = vectors[0] if vectors else None
     model = await tools.live_model() if vector is not None else None
     return _arms(tools, words, statistics, vector, model, scope), model
@@ -243,6 +346,8 @@ def _shortfall(
         below = len(scored) - len(kept)
         if not statistics.corpus.documents:
             notes.append("nothing is remembered in this scope yet")
+        elif not scored and query.filters is not None:
+            notes.append("nothing that is remembered here passes the filter")
         elif not kept:
             all_of = "1 candidate lies" if below == 1 else f"{below} candidates lie"
             notes.append(f"nothing relevant: {all_of} below {query.floor:.2f}")

@@ -17,7 +17,18 @@ from mnemic.store.statement import Statement
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["CandidateQuery", "RetrievalStore"]
+__all__ = [
+    "AROUND",
+    "OTHER_KINDS",
+    "TURN_COLUMNS",
+    "CandidateQuery",
+    "Found",
+    "RetrievalStore",
+    "arms_of_kind",
+    "other_found",
+    "turn_found",
+    "values_of",
+]
 
 # The planner must not guess how many rows the arms give: it would read a whole scope to join thirty
 # hits, and on tables that were never analysed compare everything with everything. So each hit and
@@ -27,7 +38,8 @@ __all__ = ["CandidateQuery", "RetrievalStore"]
 # the OFFSET 0 behind a `coalesce`, which keeps it in a subquery of its own.
 # `+ 0` keeps the planner from an approximate index: exact is the default, and routes are explicit.
 _NEAR = """
-    SELECT v.memory_id AS id, row_number() OVER (ORDER BY v.distance, v.memory_id) AS place
+    SELECT v.memory_id AS id, row_number() OVER (ORDER BY v.distance, v.memory_id) AS place,
+           -v.distance AS value
       FROM (SELECT v.memory_id, (v.embedding <#> CAST(:vector AS halfvec)) + 0 AS distance
               FROM mnemic.{noun}_vectors v
              WHERE {{owned:v}} AND v.model_id = :model {narrow}
@@ -35,7 +47,7 @@ _NEAR = """
 """
 
 _WORDS = """
-    SELECT l.id, row_number() OVER (ORDER BY l.rank DESC, l.id) AS place
+    SELECT l.id, row_number() OVER (ORDER BY l.rank DESC, l.id) AS place, l.rank AS value
       FROM mnemic.{function}(CAST(CAST(:match AS text) AS tsquery),
                              CAST(CAST(:rank AS text) AS tsquery), {scopes},
                              CAST(:words AS int)) AS l(id, rank)
@@ -44,52 +56,66 @@ _WORDS = """
 
 _SCOPES = "CAST(:scopes AS uuid[])"
 
-_TURN_COLUMNS = """
+TURN_COLUMNS = """
     t.id, t.session_id, t.seq, t.actor, t.role, t.stems, t.stem_count, t.word_count, t.occurred_at,
     t.ends_with_question, t.first_person, t.has_name, t.has_time_expr
 """
 
+# What stands around the hits, in their sessions. It ends a statement whose `hit`, `near` and
+# `words` are the ids that were found and the places in the two main arms.
+AROUND = """
+    place AS (
+      SELECT DISTINCT h.session_id, h.seq + d AS seq
+        FROM hit
+       CROSS JOIN LATERAL (SELECT h.session_id, h.seq FROM mnemic.turns h
+                            WHERE {{owned:h}} AND h.id = hit.id OFFSET 0) h
+       CROSS JOIN unnest(CAST(:around AS int[])) AS d
+    )
+    SELECT t.*, v.cosine, CAST(n.place AS int) AS near_place,
+           CAST(w.place AS int) AS words_place
+      FROM place
+     CROSS JOIN LATERAL (SELECT {columns} FROM mnemic.turns t
+                          WHERE {{owned:t}} AND t.session_id = place.session_id
+                            AND t.seq = place.seq AND t.archived_at IS NULL OFFSET 0) t
+      LEFT JOIN LATERAL (SELECT -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine
+                           FROM mnemic.turn_vectors v
+                          WHERE {{tenant:v}} AND v.model_id = :model AND v.memory_id = t.id
+                         OFFSET 0) v ON true
+      LEFT JOIN near n ON n.id = t.id
+      LEFT JOIN words w ON w.id = t.id
+"""
+
+
+def arms_of_kind(noun: str, *, with_actor: bool = False) -> dict[str, str]:
+    """The arms that look among the memories of a kind, by name."""
+    function = "lexical" if noun == "turn" else f"lexical_{noun}s"
+    arms = {
+        "near": _NEAR.format(noun=noun, narrow=""),
+        "words": _WORDS.format(function=function, scopes=_SCOPES),
+    }
+    if with_actor:
+        arms["actor_near"] = _NEAR.format(noun=noun, narrow="AND v.actor_id = :actor")
+        arms["actor_words"] = _WORDS.format(
+            function="lexical_actor", scopes=f"{_SCOPES}, CAST(:actor AS uuid)"
+        )
+    return arms
+
 
 def _turns(*, with_actor: bool) -> Statement:
     """Hits of the arms with `:around` neighbours on each side, in their sessions."""
-    near = _NEAR.format(noun="turn", narrow="")
-    words = _WORDS.format(function="lexical", scopes=_SCOPES)
-    actor_arms, actor_hits = "", ""
-    if with_actor:
-        actor_near = _NEAR.format(noun="turn", narrow="AND v.actor_id = :actor")
-        actor_words = _WORDS.format(
-            function="lexical_actor", scopes=f"{_SCOPES}, CAST(:actor AS uuid)"
-        )
-        actor_arms = f", actor_near AS ({actor_near}), actor_words AS ({actor_words})"
-        actor_hits = "UNION SELECT id FROM actor_near UNION SELECT id FROM actor_words"
+    arms = arms_of_kind("turn", with_actor=with_actor)
+    named = ", ".join(f"{name} AS MATERIALIZED ({arm})" for name, arm in arms.items())
+    hits = " UNION ".join(f"SELECT id FROM {name}" for name in arms)
+    around = AROUND.format(columns=TURN_COLUMNS)
     return Statement(f"""
-        WITH near AS MATERIALIZED ({near}), words AS MATERIALIZED ({words}) {actor_arms},
-        hit AS (SELECT id FROM near UNION SELECT id FROM words {actor_hits}),
-        place AS (
-          SELECT DISTINCT h.session_id, h.seq + d AS seq
-            FROM hit
-           CROSS JOIN LATERAL (SELECT h.session_id, h.seq FROM mnemic.turns h
-                                WHERE {{owned:h}} AND h.id = hit.id OFFSET 0) h
-           CROSS JOIN unnest(CAST(:around AS int[])) AS d
-        )
-        SELECT t.*, v.cosine, CAST(n.place AS int) AS near_place,
-               CAST(w.place AS int) AS words_place
-          FROM place
-         CROSS JOIN LATERAL (SELECT {_TURN_COLUMNS} FROM mnemic.turns t
-                              WHERE {{owned:t}} AND t.session_id = place.session_id
-                                AND t.seq = place.seq AND t.archived_at IS NULL OFFSET 0) t
-          LEFT JOIN LATERAL (SELECT -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine
-                               FROM mnemic.turn_vectors v
-                              WHERE {{tenant:v}} AND v.model_id = :model AND v.memory_id = t.id
-                             OFFSET 0) v ON true
-          LEFT JOIN near n ON n.id = t.id
-          LEFT JOIN words w ON w.id = t.id
+        WITH {named}, hit AS ({hits}),
+        {around}
     """)
 
 
 # What each kind gives for the columns that the kinds do not share, and which rows are live.
 _NONE = "CAST(NULL AS double precision)"
-_OTHER_KINDS = {
+OTHER_KINDS = {
     "episode": (
         f"m.occurred_at, '' AS actor, m.importance_score AS importance, {_NONE} AS confidence",
         "m.archived_at IS NULL",
@@ -109,15 +135,16 @@ def _others(kinds: Sequence[str], more: str = "") -> Statement:
     """Hits of the arms among the memories of `kinds`, and the columns `more` of each at the end."""
 
     def of(noun: str) -> str:
-        columns, live = _OTHER_KINDS[noun]
+        columns, live = OTHER_KINDS[noun]
+        arms = arms_of_kind(noun)
         return f"""
             SELECT '{noun}' AS kind, m.id, m.stems, m.stem_count, m.word_count, {columns},
                    v.cosine, CAST(h.near_place AS int) AS near_place,
                    CAST(h.words_place AS int) AS words_place {more}
               FROM (SELECT coalesce(n.id, w.id) AS id, n.place AS near_place,
                            w.place AS words_place
-                      FROM ({_NEAR.format(noun=noun, narrow="")}) n
-                      FULL JOIN ({_WORDS.format(function=f"lexical_{noun}s", scopes=_SCOPES)}) w
+                      FROM ({arms["near"]}) n
+                      FULL JOIN ({arms["words"]}) w
                         ON w.id = n.id OFFSET 0) h
              CROSS JOIN LATERAL (SELECT m.* FROM mnemic.{noun}s m
                                   WHERE {{owned:m}} AND m.id = h.id AND {live} OFFSET 0) m
@@ -136,8 +163,8 @@ TURNS_OF_ACTOR = _turns(with_actor=True)
 # takes longer than the whole of one that asks for one kind.
 OTHERS = {
     kinds: _others(kinds)
-    for many in range(1, len(_OTHER_KINDS) + 1)
-    for kinds in combinations(_OTHER_KINDS, many)
+    for many in range(1, len(OTHER_KINDS) + 1)
+    for kinds in combinations(OTHER_KINDS, many)
 }
 # With what a procedure is weighed by. Most have no conditions: a null spares reading "[]" as JSON.
 PROCEDURES = _others(
@@ -161,11 +188,15 @@ class CandidateQuery:
 
 
 class Found(NamedTuple):
-    """A candidate, with its place in the two main arms (from 1), if they found it."""
+    """A candidate, with its place in the two main arms (from 1), if they found it.
+
+    One that does not pass the filter stands beside others that do, and is read with them.
+    """
 
     candidate: Candidate
     near_place: int | None
     words_place: int | None
+    passes: bool = True
 
 
 class RetrievalStore:
@@ -177,23 +208,23 @@ class RetrievalStore:
     async def turns(self, scope: Scope, query: CandidateQuery) -> list[Found]:
         """Turns that the arms found among all that is visible from `scope`, and neighbours."""
         statement = TURNS if query.actor is None else TURNS_OF_ACTOR
-        rows = await self._unit.fetch(statement, **_values(scope, query), actor=query.actor)
-        return [_turn(row) for row in rows]
+        rows = await self._unit.fetch(statement, **values_of(scope, query), actor=query.actor)
+        return [turn_found(row) for row in rows]
 
     async def others(
         self, scope: Scope, query: CandidateQuery, kinds: tuple[str, ...]
     ) -> list[Found]:
         """Memories of the other `kinds` that the arms found among all visible from `scope`."""
-        statement = OTHERS[tuple(kind for kind in _OTHER_KINDS if kind in kinds)]
-        rows = await self._unit.fetch(statement, **_values(scope, query))
-        return [_other(row) for row in rows]
+        statement = OTHERS[tuple(kind for kind in OTHER_KINDS if kind in kinds)]
+        rows = await self._unit.fetch(statement, **values_of(scope, query))
+        return [other_found(row) for row in rows]
 
     async def procedures(
         self, scope: Scope, query: CandidateQuery
     ) -> list[tuple[Candidate, Standing]]:
         """Procedures that the arms found among all visible from `scope`, with their standing."""
-        rows = await self._unit.fetch(PROCEDURES, **_values(scope, query))
-        return [(_other(row[:-4]).candidate, _standing(*row[-4:])) for row in rows]
+        rows = await self._unit.fetch(PROCEDURES, **values_of(scope, query))
+        return [(other_found(row[:-4]).candidate, _standing(*row[-4:])) for row in rows]
 
 
 def _standing(
@@ -202,7 +233,8 @@ def _standing(
     return Standing(successes, failures, tuple(preconditions or ()), tuple(avoided or ()))
 
 
-def _values(scope: Scope, query: CandidateQuery) -> dict[str, Any]:
+def values_of(scope: Scope, query: CandidateQuery) -> dict[str, Any]:
+    """What every statement of the arms binds, but for the actor."""
     return {
         "scopes": scope.visible_ids,
         "vector": query.vector,
@@ -215,7 +247,7 @@ def _values(scope: Scope, query: CandidateQuery) -> dict[str, Any]:
     }
 
 
-def _turn(row: Any) -> Found:
+def turn_found(row: Any) -> Found:
     """By places, not names: a name is looked up for each of some 200 rows of a recall."""
     (
         identity,
@@ -255,7 +287,8 @@ def _turn(row: Any) -> Found:
     return Found(candidate, near_place, words_place)
 
 
-def _other(row: Any) -> Found:
+def other_found(row: Any) -> Found:
+    """By places, as `turn_found`."""
     (
         kind,
         identity,

@@ -26,6 +26,7 @@ from mnemic.store.episodes import EpisodeStore
 from mnemic.store.fact_ledger import FactLedger
 from mnemic.store.facts import FactStore
 from mnemic.store.faults import LOST, is_retryable, tells_outcome, translated
+from mnemic.store.filtered import FilteredStore
 from mnemic.store.forgetting import ForgettingStore
 from mnemic.store.grants import GrantStore
 from mnemic.store.guards import GuardStore
@@ -36,11 +37,7 @@ from mnemic.store.per_loop import PerLoop
 from mnemic.store.procedures import ProcedureStore
 from mnemic.store.retrieval import RetrievalStore
 from mnemic.store.scopes import ScopeStore
-from mnemic.store.session_setup import (
-    prepare_behind_pooler,
-    prepare_connection,
-    session_settings,
-)
+from mnemic.store.session_setup import prepare_behind_pooler, prepare_connection, session_settings
 from mnemic.store.sessions import SessionStore
 from mnemic.store.statement import Statement
 from mnemic.store.statistics import StatisticsStore
@@ -160,6 +157,11 @@ class Unit:
     def retrieval(self) -> RetrievalStore:
         """Candidates of a recall."""
         return RetrievalStore(self)
+
+    @cached_property
+    def filtered(self) -> FilteredStore:
+        """Candidates of a recall that only some memories may answer."""
+        return FilteredStore(self)
 
     @cached_property
     def guards(self) -> GuardStore:

@@ -40,6 +40,7 @@ _BY_KIND: dict[str, Any] = {
     "texts": ["red"],
     "choice": Outcome.SUCCESS,
     "trust": Trust.USER,
+    "filter": {"outcome": "success"},
 }
 
 
@@ -92,6 +93,7 @@ _SEEDS: dict[str, Callable[[MemoryManager, Scope], Awaitable[Any]]] = {
     "episode_id": _an_episode_id,
     "procedure_id": _a_procedure_id,
     "fact_ids": _two_facts,
+    "memory_id": _a_fact_id,
     "checkpoint_id": lambda memory, scope: memory.at(scope).working.create_checkpoint(),
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 from uuid import UUID
 
-from mnemic import MemoryManager, MemorySettings, Scope, Trust
+from mnemic import Filter, MemoryManager, MemorySettings, Scope, Trust
 from mnemic.tier.tiers import Tiers
 
 __all__ = ["Leaf", "Method", "kind_of", "methods"]
@@ -30,6 +30,7 @@ _KINDS: dict[Any, str] = {
     Path: "path",
     Trust: "trust",
     MemorySettings: "settings",
+    Filter: "filter",
 }
 # What a reply gave is handed back as it is: its parts are the product's own.
 _GIVEN_BACK = {"Episode"}

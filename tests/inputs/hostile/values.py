@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from hostile.surface import Leaf
-from mnemic import Outcome, Tenant, TenantKind, Trust
+from mnemic import Filter, Outcome, Tenant, TenantKind, Trust
 
 __all__ = ["Value", "hostile"]
 
@@ -66,6 +66,7 @@ _AT_HOME: dict[str, set[str]] = {
     "function": set(),
     "settings": set(),
     "path": {"text"},
+    "filter": set(),
 }
 
 _UNHOLDABLE = {
@@ -106,6 +107,13 @@ def _nested(depth: int) -> Any:
 def _endless() -> Any:
     value: dict[str, Any] = {}
     value["self"] = value
+    return value
+
+
+def _negations(depth: int) -> Any:
+    value: Any = {"outcome": "success"}
+    for _ in range(depth):
+        value = {"not": value}
     return value
 
 
@@ -204,6 +212,39 @@ _REFUSED: dict[str, dict[str, Any]] = {
     },
     "many": {"numbers": [5], "objects": [{}], "nulls": [None], "texts": ["a"]},
     "path": {"NUL": "a\x00b"},
+    "filter": {
+        "unknown field": {"outcom": "success"},
+        "unknown operator": {"importance": {"between": [0, 1]}},
+        "operator of others": {"importance": {"$gte": 0.5}},
+        "owner": {"tenant_id": "other"},
+        "owner, not null": {"user_id": {"$ne": None}},
+        "column": {"stems": "x"},
+        "text among": {"tags": {"in": "red"}},
+        "list": {"tags": ["red"]},
+        "time without a zone": {"occurred_at": {"ge": NAIVE}},
+        "day": {"occurred_at": {"ge": "2026-01-01"}},
+        "text of a number": {"importance": {"ge": "0.5"}},
+        "flag for a text": {"source": True},
+        "order of flags": {"metadata.k": {"lt": True}},
+        "unknown outcome": {"outcome": "splendid"},
+        "empty inside": {"not": {}},
+        "nothing asked": {"source": {}},
+        "no parts": {"or": []},
+        "not a number": {"metadata.k": math.nan},
+        "huge integer": {"metadata.k": HUGE},
+        "huge operator": {"source": {HUGE: "x"}},
+        "NUL": {"source": "a\x00"},
+        "NUL in a key": {"metadata.a\x00": 1},
+        "lone surrogate": {"metadata.\ud800": 1},
+        "long": {"source": LONG},
+        "long path": {f"metadata.{LONG}": 1},
+        "deep path": {f"metadata.{'a.' * 1_000}": 1},
+        "too deep": _negations(5_000),
+        "endless": _endless(),
+        "too many": {"source": {"in": ["x"] * MANY}},
+        "too wide": {"or": [{"source": "x"}] * MANY},
+        "number as a key": {1: 2},
+    },
 }
 _EITHER: dict[str, dict[str, Any]] = {
     "text": _ODD,
@@ -221,6 +262,13 @@ _EITHER: dict[str, dict[str, Any]] = {
     "object": _GOOD_JSON,
     "json": _GOOD_JSON,
     "objects": {"none": [], "empty": [{}]} | {k: [v] for k, v in _GOOD_JSON.items()},
+    "filter": {
+        "empty": {},
+        "none of them": {"tags": {"in": []}},
+        "hostile key": {"metadata.a'); DROP TABLE mnemic.turns; --": {"ne": "'; --"}},
+        "read": Filter.from_json({"not": {"metadata.a\\.b": None}}),
+        "owner in the metadata": {"metadata.tenant_id": "other"},
+    },
     "texts": {"none": [], "twice": ["a", "a"]} | {k: [v] for k, v in _ODD.items()},
 }
 

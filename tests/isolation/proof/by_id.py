@@ -12,7 +12,7 @@ from mnemic.model.procedure import Step
 from mnemic.model.scope import Scope
 from mnemic.model.trust import Trust
 from proof.choices import Choices, chance, pick
-from proof.moves import Values, key, text
+from proof.moves import FILTERS, WORDS, Values, key, text
 from proof.oracle import Oracle
 from proof.world import START
 
@@ -87,10 +87,16 @@ def _steps(choices: Choices, oracle: Oracle, scope: Scope) -> Values:
     return {"steps": steps, **key(choices)}
 
 
+def _asked(choices: Choices, oracle: Oracle, scope: Scope) -> Values:
+    query = f"{pick(choices, WORDS)} {pick(choices, WORDS)}"
+    return {"query": query, "limit": 3, "filters": pick(choices, (None, *FILTERS))}
+
+
 BY_ID: dict[str, ByIds] = {
     "forget": ByIds(
         ("turn", "episode", "fact", "procedure"), _perhaps_reason, _many("ids"), ids_max=2
     ),
+    "why_not": ByIds(("turn", "episode", "fact", "procedure"), _asked, _one("memory_id")),
     "episodic.update_importance": ByIds(("episode",), _score, _one("episode_id")),
     "episodic.summarize_episodes": ByIds(("episode",), _nothing, _many("episode_ids"), ids_max=3),
     "semantic.reinforce_fact": ByIds(("fact",), _key, _one("fact_id")),

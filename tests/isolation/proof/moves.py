@@ -38,6 +38,13 @@ KEYS = ("k1", "k2", "k1\x1fk2")
 NAMES = ("Deploy the service", "Brew tea", "deploy the service ")
 TASKS = ("conversation", "deploy", "general", "note")
 OUTCOMES = ("success", "failure", "partial", "completed")
+FILTERS: tuple[Values, ...] = (
+    {"outcome": "success"},
+    {"trust": {"ge": 0}},
+    {"not": {"kind": "fact"}},
+    {"or": [{"metadata.note": {"exists": True}}, {"source": {"ne": "caller"}}]},
+    {"tags": {"in": []}},
+)
 
 
 def text(choices: Choices, oracle: Oracle, scope: Scope) -> str:
@@ -180,6 +187,8 @@ def _ask(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values
         "limit": pick(choices, (None, 100, 3)),
         "memory_types": kinds,
         "floor": pick(choices, (0.0, None)),
+        "filters": pick(choices, (None, *FILTERS)),
+        "explain": chance(choices, 3),
     }
 
 

@@ -11,6 +11,7 @@ from mnemic.edge.cli.db import db
 from mnemic.edge.cli.demo import demo
 from mnemic.edge.cli.doctor import doctor
 from mnemic.edge.cli.endings import Run
+from mnemic.edge.cli.explaining import why_not
 from mnemic.edge.cli.forget import forget
 from mnemic.edge.cli.ingest import ingest
 from mnemic.edge.cli.recall import context, recall
@@ -42,6 +43,7 @@ def add_commands(app: typer.Typer) -> None:
     app.command("ingest", rich_help_panel=MEMORY)(ingest)
     app.command("remember", rich_help_panel=MEMORY)(remember)
     app.command("recall", rich_help_panel=MEMORY)(recall)
+    app.command("why-not", rich_help_panel=MEMORY)(why_not)
     app.command("context", rich_help_panel=MEMORY)(context)
     app.command("forget", rich_help_panel=MEMORY)(forget)
     app.add_typer(

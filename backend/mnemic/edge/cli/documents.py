@@ -8,11 +8,21 @@ from mnemic.model.scope import Scope
 
 if TYPE_CHECKING:
     from mnemic.model.context import Context, ContextPart
+    from mnemic.model.explanation import Explanation, WhyNot
     from mnemic.model.recall import Hit, Recall
     from mnemic.model.session import Session
     from mnemic.service.ingest import IngestReport
 
-__all__ = ["context_json", "hit_json", "ingest_json", "recall_json", "scope_json", "session_json"]
+__all__ = [
+    "context_json",
+    "explanation_json",
+    "hit_json",
+    "ingest_json",
+    "recall_json",
+    "scope_json",
+    "session_json",
+    "why_not_json",
+]
 
 SCORE_DIGITS = 4
 
@@ -44,6 +54,43 @@ def hit_json(hit: Hit) -> dict[str, Any]:
     }
 
 
+def explanation_json(explanation: Explanation) -> dict[str, Any]:
+    """How a question was searched, and what each arm found."""
+    return {
+        "searches": [
+            {"kind": one.kind, "plan": one.plan, "rows": one.rows} for one in explanation.searches
+        ],
+        "arms": [
+            {
+                "kind": arm.kind,
+                "name": arm.name,
+                "hits": [
+                    {"id": hit.id, "place": hit.place, "value": _rounded(hit.value)}
+                    for hit in arm.hits
+                ],
+            }
+            for arm in explanation.arms
+        ],
+    }
+
+
+def why_not_json(answer: WhyNot) -> dict[str, Any]:
+    """Where a memory was dropped, and what is known of it there."""
+    return {
+        "id": answer.id,
+        "stage": answer.stage.value,
+        "detail": answer.detail,
+        "kind": answer.kind,
+        "score": _rounded(answer.score),
+        "place": answer.place,
+        "ranks": dict(answer.ranks),
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, SCORE_DIGITS)
+
+
 def recall_json(found: Recall, *, query: str, scope: Scope) -> dict[str, Any]:
     """An answer with its hits, and how far it may be relied on."""
     return {
@@ -58,6 +105,11 @@ def recall_json(found: Recall, *, query: str, scope: Scope) -> dict[str, Any]:
         "notes": list(found.notes),
         "degraded": list(found.degraded),
         "took_ms": round(found.took.total_seconds() * 1_000, 1),
+        **(
+            {}
+            if found.explanation is None
+            else {"explanation": explanation_json(found.explanation)}
+        ),
     }
 
 

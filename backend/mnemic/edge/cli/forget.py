@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from typing import Annotated
-from uuid import UUID
 
 import typer
 
-from mnemic.edge.cli.memory import with_memory
+from mnemic.edge.cli.memory import id_of, with_memory
 from mnemic.edge.cli.options import JsonOption
 from mnemic.edge.cli.scopes import described, scoped
 from mnemic.edge.cli.writing import is_terminal, write_json, write_line
@@ -34,7 +33,7 @@ def forget(
     What was made of them follows: facts that rest on nothing else, and words in episodes.
     The scope must be the one in which they stand.
     """
-    wanted = [_id(one) for one in ids]
+    wanted = [id_of(one, field="ids") for one in ids]
     if not yes:
         if as_json or not is_terminal(sys.stdin):
             raise InvalidInput("nobody can be asked here; add --yes", field="--yes")
@@ -55,10 +54,3 @@ def forget(
     if gone.reworded:
         what = "1 episode is" if gone.reworded == 1 else f"{gone.reworded} episodes are"
         write_line(f"{what} told anew without it.")
-
-
-def _id(given: str) -> UUID:
-    try:
-        return UUID(given)
-    except ValueError:
-        raise InvalidInput(f"{given!r} is not the id of a memory", field="ids") from None

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
 
 from mnemic.edge.cli.writing import is_terminal, side_console
 from mnemic.errors import InvalidInput
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from mnemic.manager import MemoryManager
     from mnemic.settings import MemorySettings
 
-__all__ = ["text_of", "waiting", "with_memory"]
+__all__ = ["id_of", "text_of", "waiting", "with_memory"]
 
 T = TypeVar("T")
 DEADLINE_MS = 60_000
@@ -79,3 +80,11 @@ def text_of(given: str, *, field: str) -> str:
             f"byte {fault.start + 1} of the standard input is not UTF-8; save it as UTF-8",
             field=field,
         ) from None
+
+
+def id_of(given: str, *, field: str) -> UUID:
+    """The id that an argument names. Raises `InvalidInput`."""
+    try:
+        return UUID(given)
+    except ValueError:
+        raise InvalidInput(f"{given!r} is not the id of a memory", field=field) from None

@@ -7,10 +7,16 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["JsonOption", "MemoryType"]
+__all__ = ["FilterOption", "JsonOption", "MemoryType"]
 
 JsonOption = Annotated[
     bool, typer.Option("--json", help="One JSON document on standard output, errors too.")
+]
+FilterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--filter", metavar="JSON", help='Only what passes, for example {"outcome": "success"}.'
+    ),
 ]
 
 

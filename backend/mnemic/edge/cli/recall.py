@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mnemic.edge.cli.documents import context_json, recall_json
+from mnemic.edge.cli.explaining import show_explanation
 from mnemic.edge.cli.memory import text_of, with_memory
-from mnemic.edge.cli.options import JsonOption, MemoryType
+from mnemic.edge.cli.options import FilterOption, JsonOption, MemoryType
 from mnemic.edge.cli.scopes import described, scoped
 from mnemic.edge.cli.writing import (
     clipped,
@@ -22,6 +23,7 @@ from mnemic.edge.cli.writing import (
     write_side,
 )
 from mnemic.model.context import ContextForm
+from mnemic.model.filters import Filter
 from mnemic.model.scope import MemoryScope, Scope
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ QueryArgument = Annotated[
 
 
 @scoped()
-def recall(
+def recall(  # noqa: PLR0913 - one for each option
     query: QueryArgument,
     *,
     limit: Annotated[
@@ -67,6 +69,10 @@ def recall(
     why: Annotated[
         bool, typer.Option("--why", help="With ids, and the parts that each score is made of.")
     ] = False,
+    filters: FilterOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="With what each arm of the search found.")
+    ] = False,
     as_json: JsonOption = False,
     scope: Scope,
 ) -> None:
@@ -79,12 +85,16 @@ def recall(
             limit=limit,
             memory_types=[one.value for one in memory_types] if memory_types else None,
             floor=floor,
+            filters=None if filters is None else Filter.from_text(filters),
+            explain=explain,
         )
     )
     if as_json:
         write_json(recall_json(found, query=question, scope=scope))
         return
     show_recall(found, scope=scope, why=why)
+    if found.explanation is not None:
+        show_explanation(found.explanation)
 
 
 @scoped()
