@@ -85,5 +85,6 @@ def _replace(due: tuple[tuple[str, str, str], ...]) -> None:
     op.execute("GRANT CREATE ON SCHEMA mnemic TO mnemic_lookup")
     op.execute("SET LOCAL ROLE mnemic_lookup")
     op.execute(_DUE.format(arms=" UNION ALL ".join(arms)))
-    op.execute("RESET ROLE")
+    # Not RESET: a superuser migrates as the owner, and would make the rest as himself.
+    op.execute("SET LOCAL ROLE mnemic_owner")
     op.execute("REVOKE CREATE ON SCHEMA mnemic FROM mnemic_lookup")
