@@ -105,6 +105,19 @@ FILL_EPISODES = """
       FROM made m
 """
 
+# Keys whose answer quotes one of those facts, each.
+FILL_KEYS = """
+    WITH made AS (
+      INSERT INTO mnemic.idempotency_keys (tenant_id, key_digest, operation, request_digest, answer)
+      SELECT f.tenant_id, decode(md5(f.id::text), 'hex'), 'memory.remember', '\\x00',
+             jsonb_build_object('id', f.id, 'notes', jsonb_build_array('a note'))
+        FROM mnemic.facts f WHERE f.tenant_id = $1
+      RETURNING tenant_id, key_digest, (answer ->> 'id')::uuid AS memory_id
+    )
+    INSERT INTO mnemic.answered_memories (tenant_id, key_digest, memory_id)
+    SELECT m.tenant_id, m.key_digest, m.memory_id FROM made m
+"""
+
 FILL_HEADS = """
     WITH made AS (
       INSERT INTO mnemic.scopes (tenant_id, id, scope_type, path_digest)
@@ -171,6 +184,8 @@ async def busy_database(
     await connection.execute(FILL_VECTORS, DIMENSIONS)
     await connection.execute(FILL_FACTS, scope.tenant.id)
     await connection.execute(FILL_FACT_VECTORS, scope.tenant.id)
+    # In one statement the foreign key is looked up when both are there.
+    await connection.execute(FILL_KEYS, scope.tenant.id)
     await connection.execute(FILL_HISTORY, scope.tenant.id)
     await connection.execute(FILL_EVIDENCE, scope.tenant.id)
     await connection.execute(FILL_EPISODES, scope.tenant.id, UUID(str(scope.id)), ROWS)

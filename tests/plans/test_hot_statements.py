@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mnemic.model.filters import Filter
-from mnemic.store import filtered, forgetting, lineage, retrieval, statistics, turns
+from mnemic.store import filtered, forgetting, guards, lineage, retrieval, statistics, turns
 from mnemic.store.statement import Statement
 from mnemic.store.working import rows
 
@@ -215,6 +215,23 @@ async def test_what_refers_to_a_memory_is_found_from_its_other_end(
 
     assert indexes <= _indexes(nodes)
     assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]
+
+
+async def test_of_all_keys_those_that_quote_a_memory_are_looked_at_when_it_is_forgotten(
+    busy: Any,
+) -> None:
+    ids = await _listed(busy, "facts WHERE status = 'live'")
+
+    nodes = await _plan(busy, guards.UNQUOTE, ids=ids)
+
+    assert {"answered_memories_memory_idx", "idempotency_keys_pkey"} <= _indexes(nodes)
+    assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]
+    quoting = await busy.connection.fetchrow(
+        "SELECT count(*) AS keys, count(*) FILTER (WHERE answer ? 'notes') AS quote"
+        "  FROM mnemic.idempotency_keys"
+    )
+    assert quoting["keys"] > 2_000
+    assert quoting["quote"] == quoting["keys"] - 10
 
 
 async def test_notes_that_have_expired_are_found_by_when_they_expire(busy: Any) -> None:

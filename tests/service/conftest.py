@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -17,6 +19,8 @@ from mnemic.settings import EmbeddingSettings, MemorySettings
 from mnemic.store import roles
 from mnemic.testing import TickingClock, a_scope
 from mnemic.wiring import Wiring
+
+sys.path.append(str(Path(__file__).parents[1]))  # for the oracles
 
 NAME = "verbs"
 

@@ -7,7 +7,7 @@ from sqlalchemy.dialects import postgresql as pg
 
 from mnemic.schema.columns import bounded, created_at, moment, reference, tenant_table
 
-__all__ = ["idempotency_keys", "tombstones"]
+__all__ = ["answered_memories", "idempotency_keys", "tombstones"]
 
 idempotency_keys = tenant_table(
     "idempotency_keys",
@@ -19,6 +19,23 @@ idempotency_keys = tenant_table(
     bounded("idempotency_keys", "key_digest", bytes_max=64),
     sa.Index("idempotency_keys_recorded_idx", "tenant_id", "recorded_at"),
     key=("key_digest",),
+)
+
+# Which answers quote a memory, so that no others are looked at when it is forgotten.
+answered_memories = tenant_table(
+    "answered_memories",
+    sa.Column("key_digest", sa.LargeBinary, nullable=False),
+    sa.Column("memory_id", sa.Uuid, nullable=False),
+    bounded("answered_memories", "key_digest", bytes_max=64),
+    reference(
+        "answered_memories",
+        "key_digest",
+        "idempotency_keys",
+        target_column="key_digest",
+        ondelete="CASCADE",
+    ),
+    sa.Index("answered_memories_memory_idx", "tenant_id", "memory_id"),
+    key=("key_digest", "memory_id"),
 )
 
 tombstones = tenant_table(

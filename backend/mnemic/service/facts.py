@@ -21,11 +21,11 @@ from mnemic.service.parsing import (
     checked_idempotency_key,
     checked_ids,
 )
-from mnemic.service.record_fact import record_facts
+from mnemic.service.record_fact import FACT, record_facts
 from mnemic.service.reword_episode import statements_of
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
-from mnemic.service.witness import Write, committed, land_once, request_digest
+from mnemic.service.witness import Write, committed, land_and_show, land_once, request_digest
 from mnemic.store.fact_ledger import Evidence
 from mnemic.store.faults import after_landing
 from mnemic.store.tombstones import fact_mark
@@ -122,6 +122,7 @@ async def reinforce_fact(
 ) -> Fact:
     """The fact is surer by one confirmation, which counts once for each idempotency key.
 
+    The same key gives the fact again as it was then, until it is forgotten.
     Raises `NotFound`, and `Forbidden` if it stands in a wider scope without a grant.
     """
     identity = checked_id(identity, field="fact_id")
@@ -142,8 +143,7 @@ async def reinforce_fact(
         request=request_digest("fact.reinforce", str(identity)),
         key=key,
     )
-    await land_once(tools, write, land, scope=scope)
-    return await _landed(tools, identity, scope)
+    return await land_and_show(tools, write, land, FACT, scope=scope)
 
 
 async def deprecate_fact(
@@ -259,8 +259,7 @@ async def resolve_conflict(
         request=request_digest("fact.resolve", sorted(str(one) for one in wanted)),
         key=checked_idempotency_key(key),
     )
-    receipt = await land_once(tools, write, land, scope=scope)
-    return await _landed(tools, receipt.id, scope)
+    return await land_and_show(tools, write, land, FACT, scope=scope)
 
 
 def _precedence(fact: Fact) -> tuple[int, float, float, int]:
@@ -299,8 +298,7 @@ async def verify_fact(
         request=request_digest("fact.verify", str(identity)),
         key=checked_idempotency_key(key),
     )
-    await land_once(tools, write, land, scope=scope)
-    return await _landed(tools, identity, scope)
+    return await land_and_show(tools, write, land, FACT, scope=scope)
 
 
 async def _verdict(unit: Unit, scope: Scope, fact: Fact) -> str:
@@ -320,11 +318,3 @@ async def _held(unit: Unit, scope: Scope, identity: UUID) -> Fact:
     if held.status != "live":
         raise Conflict(f"The fact is {held.status} already: {held.status_reason}.", id=identity)
     return held
-
-
-async def _landed(tools: Tools, identity: UUID, scope: Scope) -> Fact:
-    with after_landing():
-        found = await get_facts(tools, [identity], scope=scope)
-    if not found:
-        raise NotFound("No such fact in this scope.", id=identity)
-    return found[0]

@@ -22,18 +22,17 @@ from mnemic.service.parsing import (
     checked_scope,
 )
 from mnemic.service.recall import arms_for, ranked, words_asked
-from mnemic.service.record_procedure import checked_steps
+from mnemic.service.record_procedure import PROCEDURE, checked_steps
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
 from mnemic.service.triggers import matching
-from mnemic.service.witness import Write, committed, land_once, request_digest
-from mnemic.store.faults import after_landing
+from mnemic.service.witness import Write, committed, land_and_show, land_once, request_digest
 from mnemic.store.statistics import ScopeStatistics
 from mnemic.store.tombstones import procedure_mark
 from mnemic.store.unit import Unit
 from mnemic.store.wording import stems_of
 
-__all__ = ["best_procedure", "get_procedure", "match_procedures", "record_outcome", "update_steps"]
+__all__ = ["best_procedure", "match_procedures", "record_outcome", "update_steps"]
 
 PATTERNS_MAX = 500
 CANDIDATES_MAX = 50
@@ -43,14 +42,6 @@ TRIGGER_BONUS = 1.0
 READY_BONUS = 0.2
 # Below this score, without a common word, two texts share nothing but their language.
 LIKE_MIN = 0.25
-
-
-async def get_procedure(tools: Tools, identity: UUID, *, scope: Scope) -> Procedure:
-    """The live procedure, if it is visible from `scope`. Raises `NotFound`."""
-    found = await _by_ids(tools, [identity], scope)
-    if not found:
-        raise NotFound("No such procedure in this scope.", id=identity)
-    return found[0]
 
 
 async def match_procedures(
@@ -227,6 +218,7 @@ async def update_steps(
 ) -> Procedure:
     """The procedure has new steps under its next version; the old ones stay in its history.
 
+    The same idempotency key gives it again as it was then, until it is forgotten.
     Raises `NotFound`, `Forbidden` if it stands in a wider scope without a grant, and `Retracted` if
     it was forgotten there with these steps.
     """
@@ -250,6 +242,4 @@ async def update_steps(
         ),
         key=checked_idempotency_key(key),
     )
-    await land_once(tools, write, land, scope=scope)
-    with after_landing():
-        return await get_procedure(tools, identity, scope=scope)
+    return await land_and_show(tools, write, land, PROCEDURE, scope=scope)

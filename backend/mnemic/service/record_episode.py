@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -37,18 +38,33 @@ from mnemic.service.parsing import (
 )
 from mnemic.service.thinking import summarise
 from mnemic.service.tools import Tools
-from mnemic.service.witness import Write, committed, land_once, request_digest
+from mnemic.service.witness import (
+    View,
+    Work,
+    Write,
+    committed,
+    land_and_show,
+    land_once,
+    request_digest,
+)
 from mnemic.store.episodes import episode_text
 from mnemic.store.tombstones import episode_mark
 from mnemic.store.unit import Unit
 from mnemic.think import SessionRecord
 
-__all__ = ["checked_episode", "record_episode"]
+__all__ = ["checked_episode", "keep_episode", "record_episode"]
 
 ITEMS_MAX = 1_000
 AMOUNT_MAX = 2**53
 ACTIONS_BYTES_MAX = 1_048_576
 _ANY_TIME = datetime(1, 1, 1, tzinfo=UTC)
+
+
+async def _read(unit: Unit, scope: Scope, identity: UUID) -> Episode | None:
+    return await unit.episodes.hold(scope, identity)
+
+
+_EPISODE = View(Episode, _read)
 
 
 def checked_episode(tools: Tools, given: EpisodeCreate) -> EpisodeCreate:
@@ -137,6 +153,27 @@ async def record_episode(
     Title, topics and, unless given, the importance are the Thinker's; the summary is the caller's
     own text. Raises `Retracted` if the same was forgotten here, unless `lift`.
     """
+    write, work = await _prepared(tools, given, scope=scope, key=key, lift=lift, notes=notes)
+    return await land_once(tools, write, work, scope=scope)
+
+
+async def keep_episode(
+    tools: Tools, given: EpisodeCreate, *, scope: Scope, key: str | None = None, lift: bool = False
+) -> Episode:
+    """As `record_episode`: the episode as it is kept."""
+    write, work = await _prepared(tools, given, scope=scope, key=key, lift=lift)
+    return await land_and_show(tools, write, work, _EPISODE, scope=scope)
+
+
+async def _prepared(
+    tools: Tools,
+    given: EpisodeCreate,
+    *,
+    scope: Scope,
+    key: str | None,
+    lift: bool,
+    notes: tuple[str, ...] = (),
+) -> tuple[Write, Work]:
     checked_scope(scope)
     checked_flag(lift, field="lift")
     identity = EpisodeId(tools.new_id())
@@ -166,7 +203,7 @@ async def record_episode(
         content_digest=digest(given.task_description),
         key=key,
     )
-    return await land_once(tools, write, land, scope=scope)
+    return write, land
 
 
 def _record(tools: Tools, identity: EpisodeId, given: EpisodeCreate, scope: Scope) -> SessionRecord:

@@ -16,11 +16,27 @@ from mnemic.model.scope import Scope
 from mnemic.service.memory_input import Memory
 from mnemic.service.parsing import changes, checked_fact, checked_scope
 from mnemic.service.tools import Tools
-from mnemic.service.witness import Write, committed, land_once, request_digest
+from mnemic.service.witness import (
+    View,
+    Work,
+    Write,
+    committed,
+    land_and_show,
+    land_once,
+    request_digest,
+)
 from mnemic.store.fact_ledger import Evidence, FactLanding
 from mnemic.store.unit import Unit
 
-__all__ = ["facts_request", "record_facts"]
+__all__ = ["FACT", "facts_request", "record_fact", "record_facts"]
+
+
+async def _read(unit: Unit, scope: Scope, identity: UUID) -> Fact | None:
+    return (await unit.facts.lock(scope, [identity])).get(identity)
+
+
+FACT = View(Fact, _read)
+"""A fact, live or not."""
 
 
 async def record_facts(
@@ -38,6 +54,25 @@ async def record_facts(
     them was retracted here, unless `memory.lift`; `NotFound` if the episode is gone, and `Conflict`
     if it was told anew meanwhile.
     """
+    write, work = await _prepared(tools, drafts, memory, scope=scope, source=source, stated=stated)
+    return await land_once(tools, write, work, scope=scope)
+
+
+async def record_fact(tools: Tools, draft: FactCreate, memory: Memory, *, scope: Scope) -> Fact:
+    """The statement stands in `scope`, by the rules of `record_facts`: as it is kept."""
+    write, work = await _prepared(tools, [draft], memory, scope=scope)
+    return await land_and_show(tools, write, work, FACT, scope=scope)
+
+
+async def _prepared(
+    tools: Tools,
+    drafts: Sequence[FactCreate],
+    memory: Memory,
+    *,
+    scope: Scope,
+    source: Episode | None = None,
+    stated: bool = True,
+) -> tuple[Write, Work]:
     checked_scope(scope)
     facts = [_fact(tools, draft, memory, scope) for draft in drafts]
     notes = [*memory.notes, *(changes(drafts[0], facts[0]) if stated else ())]
@@ -75,7 +110,7 @@ async def record_facts(
         content_digest=digest(memory.content),
         key=memory.key,
     )
-    return await land_once(tools, write, land, scope=scope)
+    return write, land
 
 
 def _evidence(source: Episode) -> Evidence:

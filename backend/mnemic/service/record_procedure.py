@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from uuid import UUID
 
 import re2
 
@@ -26,18 +27,41 @@ from mnemic.service.parsing import (
 )
 from mnemic.service.tools import Tools
 from mnemic.service.triggers import trigger_of
-from mnemic.service.witness import Write, committed, land_once, request_digest
+from mnemic.service.witness import (
+    View,
+    Work,
+    Write,
+    committed,
+    land_and_show,
+    land_once,
+    request_digest,
+)
 from mnemic.store.procedures import procedure_text, steps_json
 from mnemic.store.tombstones import procedure_mark
 from mnemic.store.unit import Unit
 
-__all__ = ["checked_procedure", "checked_steps", "parse_steps", "record_procedure"]
+__all__ = [
+    "PROCEDURE",
+    "checked_procedure",
+    "checked_steps",
+    "keep_procedure",
+    "parse_steps",
+    "record_procedure",
+]
 
 STEPS_MAX = 200
 STEP_CHARS_MAX = 10_000
 CONDITIONS_MAX = 100
 PATTERN_CHARS_MAX = 1_000
 _STEP = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)])\s+(?P<action>\S.*)$")
+
+
+async def _read(unit: Unit, scope: Scope, identity: UUID) -> Procedure | None:
+    return await unit.procedures.lock(scope, identity)
+
+
+PROCEDURE = View(Procedure, _read)
+"""A live procedure."""
 
 
 def parse_steps(content: str) -> tuple[str, tuple[Step, ...]]:
@@ -144,6 +168,27 @@ async def record_procedure(
 
     Raises `Retracted` if the same was forgotten here, unless `lift`.
     """
+    write, work = await _prepared(tools, procedure, scope=scope, key=key, lift=lift, notes=notes)
+    return await land_once(tools, write, work, scope=scope)
+
+
+async def keep_procedure(
+    tools: Tools, procedure: Procedure, *, scope: Scope, key: str | None = None, lift: bool = False
+) -> Procedure:
+    """As `record_procedure`: the procedure as it is kept."""
+    write, work = await _prepared(tools, procedure, scope=scope, key=key, lift=lift)
+    return await land_and_show(tools, write, work, PROCEDURE, scope=scope)
+
+
+async def _prepared(
+    tools: Tools,
+    procedure: Procedure,
+    *,
+    scope: Scope,
+    key: str | None,
+    lift: bool,
+    notes: tuple[str, ...] = (),
+) -> tuple[Write, Work]:
     checked_flag(lift, field="lift")
     vectors = await tools.vectors([procedure_text(procedure)])
     model = await tools.live_model() if vectors else None
@@ -178,4 +223,4 @@ async def record_procedure(
         content_digest=digest(procedure_text(procedure)),
         key=key,
     )
-    return await land_once(tools, write, land, scope=scope)
+    return write, land

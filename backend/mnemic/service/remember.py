@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from uuid import uuid5
 
 from mnemic.model.episode import EpisodeCreate
@@ -19,11 +18,10 @@ from mnemic.service.record_fact import record_facts
 from mnemic.service.record_procedure import checked_procedure, parse_steps, record_procedure
 from mnemic.service.thinking import read_statements
 from mnemic.service.tools import Tools
-from mnemic.service.witness import Write, answer_before, land_once, request_digest
-from mnemic.service.working import put_value
+from mnemic.service.witness import Write, answer_afterwards, claim_beforehand, request_digest
+from mnemic.service.working import checked_put
 from mnemic.store.faults import after_landing
 from mnemic.store.tombstones import NOTED
-from mnemic.store.unit import Unit
 
 __all__ = ["remember"]
 
@@ -65,45 +63,37 @@ async def remember(tools: Tools, memory: Memory, *, scope: Scope) -> Receipt:
 
 
 async def _remember_working(tools: Tools, memory: Memory, scope: Scope) -> Receipt:
-    """The receipt names the key, and says whether the value would survive this process."""
+    """The receipt names the key, and says whether the value would survive this process.
+
+    No transaction is open while Valkey is written to, so that an idempotency key is claimed before:
+    of two texts with one key the second is refused, and not put. The same text is put again if
+    whoever claimed the key did not come back to answer it.
+    """
     write = Write(
         operation="memory.remember",
         request=request_digest("working", memory.content, memory.working_key, memory.ttl_seconds),
         content_digest=digest(memory.content),
         key=memory.key,
     )
-    if (known := await answer_before(tools, write, scope=scope)) is not None:
-        return known
     # A made key follows from the idempotency key, so that two calls at once write one value.
     made = uuid5(scope.id, f"working;{memory.key}") if memory.key else tools.new_id()
     key = memory.working_key or f"note-{made.hex[-12:]}"
-    await put_value(
-        tools.working,
-        scope,
-        key,
-        memory.content,
-        ttl_seconds=memory.ttl_seconds,
-        forever=False,
-        durable=None,
-    )
+    places = tools.working
+    put = checked_put(places, key, memory.content, ttl_seconds=memory.ttl_seconds)
+    if (known := await claim_beforehand(tools, write, scope=scope)) is not None:
+        return known
+    await places.place.put(scope, put, places.now())
     receipt = Receipt(
         id=uuid5(scope.id, f"working;{key}"),
         kind="working",
         version=1,
-        durability=_durability(tools.working.place.status(scope)),
+        durability=_durability(places.place.status(scope)),
         vector=VectorState.NONE,
         key=key,
         notes=memory.notes,
     )
-    if write.key is None:
-        return receipt
-
-    # Afterwards, for no transaction is open while Valkey is written to.
-    async def answer(_unit: Unit, _now: datetime) -> Receipt:
-        return receipt
-
     with after_landing():
-        return await land_once(tools, write, answer, scope=scope)
+        return await answer_afterwards(tools, write, receipt, scope=scope)
 
 
 def _durability(status: WorkingStatus) -> Durability:

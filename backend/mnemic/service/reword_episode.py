@@ -95,13 +95,15 @@ async def land_rewording(
 ) -> None:
     """The episode of `place`, whose row is held, has its new words, or is gone with the last turn.
 
-    A vector that could not be made follows later.
+    No answer that a key was given quotes the old ones. A vector that could not be made follows
+    later.
     """
     told = rewording.episode
     if told is None:
         await unit.forgetting.delete(place, "episode", [episode.id])
         return
     await unit.episodes.reword(place, told, now=now)
+    await unit.guards.unquote([told.id])
     if rewording.vector is not None and rewording.model is not None:
         await unit.vectors.put("episode", [(told.id, rewording.vector)], model=rewording.model)
 

@@ -22,6 +22,7 @@ from mnemic.store.working.place import Put, Snapshot
 
 __all__ = [
     "add_note",
+    "checked_put",
     "checked_ttl",
     "get_task",
     "get_value",
@@ -72,6 +73,30 @@ def _field(places: WorkingPlaces, key: object) -> bytes:
     return checked_key(key, bytes_max=places.settings.key_bytes_max)
 
 
+def checked_put(
+    places: WorkingPlaces,
+    key: str,
+    value: object,
+    *,
+    ttl_seconds: float | None,
+    forever: bool = False,
+    durable: bool | None = None,
+) -> Put:
+    """The value as it is put, if it can be held. Raises `InvalidInput` that names the field."""
+    checked_flag(forever, field="forever")
+    if durable is not None:
+        checked_flag(durable, field="durable")
+    if forever and ttl_seconds is not None:
+        raise InvalidInput("must not be given with forever=True", field="ttl_seconds")
+    return Put(
+        field=_field(places, key),
+        body=_body(value, places.settings),
+        ttl_ms=checked_ttl(ttl_seconds, places.settings),
+        forever=forever,
+        durable=durable,
+    )
+
+
 async def put_value(
     places: WorkingPlaces,
     scope: Scope,
@@ -83,18 +108,7 @@ async def put_value(
     durable: bool | None,
 ) -> None:
     """The key holds the value."""
-    checked_flag(forever, field="forever")
-    if durable is not None:
-        checked_flag(durable, field="durable")
-    if forever and ttl_seconds is not None:
-        raise InvalidInput("must not be given with forever=True", field="ttl_seconds")
-    put = Put(
-        field=_field(places, key),
-        body=_body(value, places.settings),
-        ttl_ms=checked_ttl(ttl_seconds, places.settings),
-        forever=forever,
-        durable=durable,
-    )
+    put = checked_put(places, key, value, ttl_seconds=ttl_seconds, forever=forever, durable=durable)
     await places.place.put(scope, put, places.now())
 
 

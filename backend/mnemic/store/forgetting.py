@@ -72,20 +72,6 @@ LIVES_ON = Statement("""
      ORDER BY f.id FOR UPDATE OF f
 """)
 
-# A note of a receipt says in what form a name was kept, and so quotes it; a key of any scope of the
-# tenant may have made the memory.
-CLEAR_NOTES = Statement("""
-    UPDATE mnemic.idempotency_keys k
-       SET answer = CASE jsonb_typeof(k.answer)
-                      WHEN 'array' THEN (SELECT jsonb_agg(e.one - 'notes' ORDER BY e.place)
-                                           FROM jsonb_array_elements(k.answer) WITH ORDINALITY
-                                                AS e(one, place))
-                      ELSE k.answer - 'notes' END
-     WHERE {tenant:k} AND strpos(CAST(k.answer AS text), '"notes": [') > 0
-       AND EXISTS (SELECT FROM unnest(CAST(:ids AS text[])) AS i(id)
-                    WHERE strpos(CAST(k.answer AS text), i.id) > 0)
-""")
-
 VISIBLE = {
     noun: Statement(f"""
         SELECT m.id, m.scope_id FROM mnemic.{noun}s m
@@ -165,8 +151,8 @@ class ForgettingStore:
     async def delete(self, scope: Scope, noun: str, ids: Sequence[UUID]) -> int:
         """The memories of exactly this scope are gone, vectors and evidence with them.
 
-        So are the rows of sessions that said the same when these ended, and the notes that quote
-        any of them in an answer that a key was given; its ids and versions stay.
+        So are the rows of sessions that said the same when these ended, and whatever quotes any of
+        them in an answer that a key was given; its ids and versions stay.
         """
         return await self._delete(scope.id, noun, ids)
 
@@ -190,7 +176,7 @@ class ForgettingStore:
                 await self._remove(session, noun, left)
         if noun in UNLINK:
             await self._unit.execute(UNLINK[noun], ids=list(ids))
-        await self._unit.execute(CLEAR_NOTES, ids=[str(one) for one in quoted])
+        await self._unit.guards.unquote(quoted)
         return await self._remove(place, noun, ids)
 
     async def _remove(self, place: UUID, noun: str, ids: Sequence[UUID]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -29,9 +30,39 @@ READ = Statement("""
      WHERE {tenant:k} AND k.key_digest = :key
 """)
 
+# What the answer quotes is found again by the memories that it names.
 ANSWER = Statement("""
+    WITH named AS (
+      INSERT INTO mnemic.answered_memories (tenant_id, key_digest, memory_id)
+      SELECT :tenant, CAST(:key AS bytea), m.id FROM unnest(CAST(:naming AS uuid[])) AS m(id)
+      ON CONFLICT (tenant_id, key_digest, memory_id) DO NOTHING
+    )
     UPDATE mnemic.idempotency_keys k SET answer = :answer
      WHERE {tenant:k} AND k.key_digest = :key
+""")
+
+ANSWER_PENDING = Statement("""
+    UPDATE mnemic.idempotency_keys k SET answer = :answer
+     WHERE {tenant:k} AND k.key_digest = :key AND k.answer = CAST('null' AS jsonb)
+""")
+
+# A note of a receipt says in what form a name was kept, and so quotes it; a key of any scope of the
+# tenant may have made or changed the memory. Ids and versions stay.
+UNQUOTE = Statement("""
+    WITH named AS (
+      DELETE FROM mnemic.answered_memories a
+       WHERE {tenant:a} AND a.memory_id = ANY(CAST(:ids AS uuid[]))
+      RETURNING a.key_digest
+    )
+    UPDATE mnemic.idempotency_keys k SET answer = k.answer - 'notes' - 'memory'
+     WHERE {tenant:k} AND k.key_digest IN (SELECT n.key_digest FROM named n)
+""")
+
+NAME_TOO = Statement("""
+    INSERT INTO mnemic.answered_memories (tenant_id, key_digest, memory_id)
+    SELECT a.tenant_id, a.key_digest, CAST(:to AS uuid) FROM mnemic.answered_memories a
+     WHERE {tenant:a} AND a.memory_id = :source
+    ON CONFLICT (tenant_id, key_digest, memory_id) DO NOTHING
 """)
 
 AUDIT = Statement("""
@@ -91,9 +122,34 @@ class GuardStore:
         row = await self._unit.fetch_one(READ, key=_key_digest(scope, key))
         return None if row is None else row["request_digest"]
 
-    async def answer(self, scope: Scope, key: str, answer: object) -> None:
-        """The key's answer is kept, to be given again."""
-        await self._unit.execute(ANSWER, key=_key_digest(scope, key), answer=answer)
+    async def answer(
+        self, scope: Scope, key: str, answer: object, *, naming: Collection[UUID] = ()
+    ) -> None:
+        """The key's answer is kept, to be given again.
+
+        It quotes the memories that it is `naming`, until one of them is forgotten.
+        """
+        await self._unit.execute(
+            ANSWER, key=_key_digest(scope, key), answer=answer, naming=list(naming)
+        )
+
+    async def answer_pending(self, scope: Scope, key: str, answer: object) -> bool:
+        """The claimed key has this answer, unless another call gave it one first."""
+        landed = await self._unit.execute(
+            ANSWER_PENDING, key=_key_digest(scope, key), answer=answer
+        )
+        return landed == 1
+
+    async def unquote(self, memories: Collection[UUID]) -> None:
+        """No answer quotes these memories any more. No scope: a key of any may have named them.
+
+        The caller holds their rows, so that nobody quotes them meanwhile.
+        """
+        await self._unit.execute(UNQUOTE, ids=list(memories))
+
+    async def name_too(self, memory: UUID, *, to: UUID) -> None:
+        """What quotes the memory is found by `to` as well, which it lives on in; both are held."""
+        await self._unit.execute(NAME_TOO, source=memory, to=to)
 
     async def audit(self, scope: Scope, *entries: AuditEntry, now: datetime) -> None:
         """The changes are witnessed in their own transaction."""

@@ -303,6 +303,8 @@ class ProcedureStore:
         anew = ProcedureId(uuid5(procedure.id, f"lifted;{parent.id}"))
         kept, version, _ = await self.put(parent, replace(procedure, id=anew), now=now)
         await self._unit.execute(MOVE_OUTCOMES, source=procedure.id, to=kept, version=version)
+        # The answers of keys stay as they were, until it is forgotten where it stands now.
+        await self._unit.guards.name_too(procedure.id, to=kept)
         await self._unit.forgetting.merge(scope, "procedure", [procedure.id])
 
 

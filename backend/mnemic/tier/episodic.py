@@ -11,7 +11,6 @@ from mnemic.model.recall import RecallQuery
 from mnemic.model.scope import Scope
 from mnemic.service.episodes import (
     browse_episodes,
-    get_episodes,
     summarize_episodes,
     update_importance,
 )
@@ -22,9 +21,8 @@ from mnemic.service.parsing import (
     one_outcome,
 )
 from mnemic.service.recall import recall
-from mnemic.service.record_episode import checked_episode, record_episode
+from mnemic.service.record_episode import checked_episode, keep_episode
 from mnemic.service.tools import Tools
-from mnemic.store.faults import after_landing
 
 __all__ = ["EpisodicMemory"]
 
@@ -45,18 +43,16 @@ class EpisodicMemory:
         """The episode as it is kept in this scope.
 
         Title, topics, outcome and importance are filled in where they are not given. Raises
-        `InvalidInput`, `Conflict` for a used key, `Retracted` for what was forgotten here.
+        `InvalidInput`, `Conflict` for a used key, `Retracted` for what was forgotten here,
+        `NotFound` if the key's episode was forgotten since.
         """
-        receipt = await record_episode(
+        return await keep_episode(
             self._tools,
             checked_episode(self._tools, episode),
             scope=self._scope,
             key=checked_idempotency_key(idempotency_key),
             lift=lift,
         )
-        with after_landing():
-            [kept] = await get_episodes(self._tools, [receipt.id], scope=self._scope)
-        return kept
 
     async def search_similar(self, query: str, limit: int = 10) -> list[Episode]:
         """The episodes most like `query` in meaning and words, best first."""

@@ -9,14 +9,12 @@ from mnemic.model.scope import Scope
 from mnemic.service.parsing import checked_idempotency_key, checked_limit
 from mnemic.service.procedures import (
     best_procedure,
-    get_procedure,
     match_procedures,
     record_outcome,
     update_steps,
 )
-from mnemic.service.record_procedure import checked_procedure, record_procedure
+from mnemic.service.record_procedure import checked_procedure, keep_procedure
 from mnemic.service.tools import Tools
-from mnemic.store.faults import after_landing
 
 __all__ = ["ProceduralMemory"]
 
@@ -38,17 +36,16 @@ class ProceduralMemory:
         """The procedure as it is kept in this scope; of a known name it is the next version.
 
         `trigger_pattern` is RE2 syntax. Raises `InvalidInput`, `Conflict` for a used key,
-        `Retracted` for what was forgotten here.
+        `Retracted` for what was forgotten here, `NotFound` if the key's procedure was forgotten
+        since.
         """
-        receipt = await record_procedure(
+        return await keep_procedure(
             self._tools,
             checked_procedure(self._tools, procedure, self._scope),
             scope=self._scope,
             key=checked_idempotency_key(idempotency_key),
             lift=lift,
         )
-        with after_landing():
-            return await get_procedure(self._tools, receipt.id, scope=self._scope)
 
     async def find_matching(self, context: str, limit: int = 5) -> list[Procedure]:
         """Procedures that fit what is to be done, the best first.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Unpack
 from uuid import UUID
 
-from mnemic.errors import NotFound
 from mnemic.model.episode import Episode
 from mnemic.model.fact import Fact, FactCreate
 from mnemic.model.recall import RecallQuery
@@ -15,7 +14,6 @@ from mnemic.service.facts import (
     deprecate_fact,
     extract_facts,
     facts_of_entity,
-    get_facts,
     reinforce_fact,
     remove_alias,
     resolve_conflict,
@@ -24,9 +22,8 @@ from mnemic.service.facts import (
 from mnemic.service.memory_input import MemoryOptions, parse_fact
 from mnemic.service.parsing import checked_limit, checked_query
 from mnemic.service.recall import recall
-from mnemic.service.record_fact import record_facts
+from mnemic.service.record_fact import record_fact
 from mnemic.service.tools import Tools
-from mnemic.store.faults import after_landing
 
 __all__ = ["SemanticMemory"]
 
@@ -50,12 +47,7 @@ class SemanticMemory:
         forgotten since.
         """
         memory = parse_fact(self._tools, fact, **options)
-        receipt = await record_facts(self._tools, [fact], memory, scope=self._scope)
-        with after_landing():
-            kept = await get_facts(self._tools, [receipt.id], scope=self._scope, live_only=False)
-        if not kept:  # the answer to a key that was used before may name what is gone by now
-            raise NotFound("The fact was forgotten since.", id=receipt.id)
-        return kept[0]
+        return await record_fact(self._tools, fact, memory, scope=self._scope)
 
     async def search_facts(self, query: str, limit: int = 10) -> list[Fact]:
         """The facts most like `query` in meaning and words, best first."""
