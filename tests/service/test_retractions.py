@@ -260,6 +260,18 @@ async def test_new_steps_do_not_bring_back_what_was_forgotten(
         await memory.at(scope).procedural.update_steps(other.id, [Step(action="Tag the release")])
 
 
+async def test_every_version_of_a_forgotten_procedure_is_refused(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    first = await memory.remember(STEPS, scope=scope, memory_type="procedural")
+    await memory.at(scope).procedural.update_steps(first.id, [Step(action="Press the button")])
+    await memory.forget([first.id], scope=scope)
+
+    for told in (STEPS, "Deploy\n1. Press the button"):
+        with pytest.raises(Retracted):
+            await memory.remember(told, scope=scope, memory_type="procedural")
+
+
 async def test_no_word_of_what_was_forgotten_stays_in_the_counts(
     memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
 ) -> None:

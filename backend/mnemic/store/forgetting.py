@@ -98,9 +98,15 @@ IDENTIFYING = {
         SELECT f.subject, f.predicate, f.object FROM mnemic.facts f
          WHERE {tenant:f} AND f.scope_id = :scope AND f.id = ANY(CAST(:ids AS uuid[]))
     """),
+    # Each of its versions is forgotten.
     "procedure": Statement("""
         SELECT p.name, p.steps FROM mnemic.procedures p
          WHERE {tenant:p} AND p.scope_id = :scope AND p.id = ANY(CAST(:ids AS uuid[]))
+         UNION ALL
+        SELECT p.name, v.steps
+          FROM mnemic.procedures p JOIN mnemic.procedure_versions v ON v.procedure_id = p.id
+         WHERE {tenant:p} AND {tenant:v} AND p.scope_id = :scope
+           AND p.id = ANY(CAST(:ids AS uuid[]))
     """),
 }
 
