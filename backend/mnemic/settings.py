@@ -177,6 +177,8 @@ class RecallSettings(_Section):
     candidates_max: int = Field(default=30, ge=5, le=500, description="top-k of each arm")
     neighbours: int = Field(default=2, ge=0, le=5, description="turns around each candidate")
     lexical_candidates_max: int = Field(default=2_000, ge=10, le=1_000_000)
+    time_candidates_max: int = Field(default=1_000, ge=0, le=100_000, description="0: no time arm")
+    spelling: bool = Field(default=True, description="look for misspelt words")
     score_floor: float = Field(default=0.43, ge=0, le=10)
     low_confidence_below: float = Field(default=0.2, ge=0, le=1)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mnemic.model.filters import Filter
-from mnemic.store import filtered, forgetting, guards, lineage, retrieval, statistics, turns
+from mnemic.store import arms, filtered, forgetting, guards, lineage, retrieval, statistics, turns
 from mnemic.store.statement import Statement
 from mnemic.store.working import rows
 
@@ -23,6 +23,9 @@ TYPES = {
     "rank": "text",
     "actor": "uuid",
     "terms": "text[]",
+    "names": "text[]",
+    "things_max": "bigint",
+    "also": "uuid[]",
     "newest": "bigint",
     "wanted": "bigint",
     "few": "bigint",
@@ -37,6 +40,9 @@ TYPES = {
     "kind": "text",
     "sources": "uuid[]",
     "before": "timestamptz",
+    "begins": "timestamptz[]",
+    "ends": "timestamptz[]",
+    "most": "bigint",
     "limit": "bigint",
 }
 
@@ -68,6 +74,7 @@ async def test_nearest_turns_are_read_from_the_covering_index_alone(
         match="'''word7'''",
         rank="'''word7'''",
         actor=busy.values["tenant"],
+        also="ARRAY[]::uuid[]",
     )
 
     scans = [
@@ -92,6 +99,7 @@ async def test_a_hit_of_another_kind_is_looked_up_and_its_scope_is_not_read(
         words="30",
         match="'''word7'''",
         rank="'''word7'''",
+        also="ARRAY[]::uuid[]",
     )
 
     [rows] = [node for node in nodes if node.get("Relation Name") == "facts"]
@@ -136,6 +144,8 @@ async def test_document_frequencies_are_looked_up_and_nothing_is_counted(busy: A
         busy,
         statistics.READ,
         terms="ARRAY['word7', 'word8']",
+        names="ARRAY['word7', 'what']",
+        things_max="20",
         actors_max="200",
         pending_max="512",
     )
@@ -143,6 +153,20 @@ async def test_document_frequencies_are_looked_up_and_nothing_is_counted(busy: A
     assert {"term_stats_pkey", "turns_uncounted_idx"} <= _indexes(nodes)
     read = sum(node["Actual Rows"] for node in nodes if node.get("Relation Name") == "term_stats")
     assert read <= 10
+
+
+async def test_what_happened_at_a_time_is_found_by_its_time(busy: Any) -> None:
+    nodes = await _plan(
+        busy,
+        arms.INSIDE["turn"],
+        begins="ARRAY[now() - interval '1 hour']",
+        ends="ARRAY[now() - interval '1 second']",
+        few="30",
+        most="1000",
+    )
+
+    assert {"turns_scope_idx", "turn_vectors_default_pkey"} <= _indexes(nodes)
+    assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +189,21 @@ async def test_the_lexical_arm_uses_its_index_behind_the_policy(
         await busy.connection.execute(step)
     after = await busy.connection.fetchval(used, index)
     assert len(rows) == 6
+    assert after > before
+
+
+async def test_words_spelt_alike_are_found_by_their_index(busy: Any) -> None:
+    used = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = $1"
+    before = await busy.connection.fetchval(used, "term_stats_spelling_idx")
+
+    rows = await busy.connection.fetch(
+        f"SELECT * FROM mnemic.similar_terms('{{wrod77}}', {busy.values['scopes']}, 5)"
+    )
+
+    for step in ("COMMIT", "SELECT pg_stat_force_next_flush()", "SELECT 1", "BEGIN"):
+        await busy.connection.execute(step)
+    after = await busy.connection.fetchval(used, "term_stats_spelling_idx")
+    assert rows[0]["term"] == "word77"
     assert after > before
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from mnemic.embed import open_embedder
 from mnemic.embedded import EmbeddedServers
+from mnemic.errors import EmbedderUnavailable
 from mnemic.manager import MemoryManager
 from mnemic.model.embedding import Embedder, Vector
 from mnemic.model.scope import Scope
@@ -20,6 +21,7 @@ from mnemic.store import roles
 from mnemic.testing import TickingClock, a_scope
 from mnemic.wiring import Wiring
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1]))  # for the oracles
 
 NAME = "verbs"
@@ -78,6 +80,30 @@ async def wiring(settings: MemorySettings, embedder: OnceOpen, clock: TickingClo
 @pytest.fixture
 async def memory(wiring: Wiring) -> AsyncIterator[MemoryManager]:
     """The front door, on real servers."""
+    async with MemoryManager(wiring) as opened:
+        yield opened
+
+
+class Away:
+    """An embedder whose service is away."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.signature = embedder.signature
+
+    async def embed(self, texts: list[str]) -> list[Vector]:
+        raise EmbedderUnavailable(count=len(texts))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+async def wordless(
+    settings: MemorySettings, memory: MemoryManager, embedder: OnceOpen
+) -> AsyncIterator[MemoryManager]:
+    """The front door while the embedder is away, beside one that had it: words are all it has."""
+    assert memory is not None
+    wiring = Wiring(settings, clock=TickingClock(), embedder=Away(embedder))
     async with MemoryManager(wiring) as opened:
         yield opened
 

@@ -168,6 +168,36 @@ async def test_the_actors_own_turns_are_found_alone(app: asyncpg.Connection) -> 
     assert foreign == []
 
 
+async def test_words_spelt_alike_are_the_tenants_own_and_still_in_use(
+    app: asyncpg.Connection, world: Any
+) -> None:
+    counts = ", ".join(
+        f"('{tenant}', '{scope}', 'term', '{term}', {documents}, 9)"
+        for tenant, scope, term, documents in (
+            (ONE, SCOPE, "barcelona", 3),
+            (ONE, SCOPE, "barcelonas", 0),
+            (ONE, SCOPE, "madrid", 4),
+            (OTHER, OTHER_SCOPE, "barcelonan", 5),
+        )
+    )
+    await _executed(
+        world.admin_url,
+        "BEGIN; SET LOCAL session_replication_role = replica; INSERT INTO mnemic.term_stats"
+        f" (tenant_id, scope_id, kind, term, documents, occurrences) VALUES {counts}; COMMIT",
+    )
+    query = "SELECT word, term, documents FROM mnemic.similar_terms('{barcelonna,x}', $1, 9)"
+
+    async def found(tenant: UUID | None, *scopes: UUID) -> list[tuple[str, str, int]]:
+        await _as(app, tenant)
+        return [tuple(row) for row in await app.fetch(query, list(scopes))]
+
+    assert await found(ONE, SCOPE, OTHER_SCOPE) == [("barcelonna", "barcelona", 3)]
+    assert await found(ONE, OTHER_SCOPE) == []
+    assert await found(ONE) == []
+    assert await found(None, SCOPE, OTHER_SCOPE) == []
+    await _executed(world.admin_url, "DELETE FROM mnemic.term_stats")
+
+
 async def test_the_words_are_found_by_their_index(world: Any, database: Any) -> None:
     await _executed(
         database.admin_url,
@@ -340,6 +370,8 @@ async def test_the_lookup_role_reads_the_named_columns_and_nothing_else(
     for query, allowed in (
         ("SELECT count(tsv) FROM mnemic.turns", True),
         ("SELECT text FROM mnemic.turns", False),
+        ("SELECT sum(documents) FROM mnemic.term_stats", True),
+        ("SELECT occurrences FROM mnemic.term_stats", False),
         ("SELECT content FROM mnemic.facts", False),
         ("SELECT name FROM mnemic.api_keys", False),
         ("SELECT FROM mnemic.tenants", False),

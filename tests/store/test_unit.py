@@ -326,7 +326,14 @@ def test_a_statement_binds_each_name_once_and_never_formats_a_value() -> None:
 
 
 def test_every_statement_on_a_tenants_table_carries_the_first_wall() -> None:
-    tenantless = ("embedding_models", "predicates", "tenants_due", "pg_", "lexical")
+    tenantless = (
+        "embedding_models",
+        "predicates",
+        "tenants_due",
+        "pg_",
+        "lexical",
+        "similar_terms",
+    )
 
     bare = [
         statement.template

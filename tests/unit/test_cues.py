@@ -17,6 +17,7 @@ from mnemic.model.cues import (
     first_person,
     has_name,
     has_time_expression,
+    ranges_in,
 )
 
 aware = st.datetimes(timezones=st.just(UTC))
@@ -37,6 +38,9 @@ aware = st.datetimes(timezones=st.just(UTC))
         ("what did they say in Sept. 2023", DateMention(2023, 9)),
         ("on 31 February 2024", DateMention(2024, 2)),
         ("on 29 February", DateMention(None, 2, 29)),
+        ("2024年3月5日我去了哪里", DateMention(2024, 3, 5)),
+        ("2024年3月に", DateMention(2024, 3)),
+        ("2024년 3월 5일에 뭐 했어?", DateMention(2024, 3, 5)),
     ],
 )
 def test_a_date_is_read_as_far_as_it_is_named(text: str, mention: DateMention) -> None:
@@ -128,6 +132,44 @@ def test_the_span_of_a_date_is_where_it_fits(year: int, month: int | None, at: d
     assert (start <= at < end) == (date_match((mention,), at) > 0)
 
 
+@pytest.mark.parametrize(
+    ("text", "begins", "ends"),
+    [
+        ("between May and July 2023", (2023, 5, 1), (2023, 8, 1)),
+        ("from 3 May to 9 June 2023", (2023, 5, 3), (2023, 6, 10)),
+        ("from the 3rd of May 2022 until March 2023", (2022, 5, 3), (2023, 4, 1)),
+        ("between 2021 and 2023", (2021, 1, 1), (2024, 1, 1)),
+        ("from 2023-05-01 through 2023-12-31", (2023, 5, 1), (2024, 1, 1)),
+        ("from 29 February to May 2023", (2023, 2, 1), (2023, 6, 1)),
+    ],
+)
+def test_what_lies_between_two_dates_is_a_range(
+    text: str, begins: tuple[int, int, int], ends: tuple[int, int, int]
+) -> None:
+    assert ranges_in(text) == ((datetime(*begins, tzinfo=UTC), datetime(*ends, tzinfo=UTC)),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "between May and July",
+        "from July 2023 to May 2023",
+        "in May 2023 and July 2023",
+        "from May 2023, and then to July 2023",
+        "the letter from Robin to May 2023",
+    ],
+)
+def test_two_dates_are_no_range_without_year_order_and_words(text: str) -> None:
+    assert ranges_in(text) == ()
+
+
+def test_the_span_of_a_day_comes_before_that_of_its_months() -> None:
+    first, second = date_spans((DateMention(2024, 2, 29),))
+
+    assert first == (datetime(2024, 2, 29, tzinfo=UTC), datetime(2024, 3, 1, tzinfo=UTC))
+    assert second == (datetime(2024, 2, 1, tzinfo=UTC), datetime(2024, 4, 1, tzinfo=UTC))
+
+
 def test_a_month_without_its_year_has_no_span() -> None:
     assert date_spans((DateMention(None, 3),)) == ()
     assert date_spans((DateMention(2023, 12),)) == (
@@ -153,6 +195,22 @@ def test_a_month_without_its_year_has_no_span() -> None:
 )
 def test_a_question_for_a_time_is_known_by_its_beginning(text: str, *, wants_time: bool) -> None:
     assert cues_of(text).wants_time is wants_time
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["我什么时候搬去杭州", "引っ越しはいつ", "언제 이사해?", "Когда переезд?", "متى أنتقل"],
+)
+def test_a_question_for_a_time_is_known_in_other_languages(text: str) -> None:
+    assert cues_of(text).wants_time
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["昨天下雨了", "来週行きます", "다음 달에 가요", "прошлым летом", "ذهبت أمس", "15号搬家"],
+)
+def test_a_time_is_known_in_other_languages(text: str) -> None:
+    assert has_time_expression(text)
 
 
 @pytest.mark.parametrize(

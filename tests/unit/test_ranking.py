@@ -378,3 +378,22 @@ def test_in_a_small_scope_a_word_counts_as_if_others_without_it_stood_by(documen
 
     assert found["tea"] == pytest.approx(math.log(34.0))
     assert found["cup"] == pytest.approx(math.log1p(50.5 / 0.5))
+
+
+def test_without_any_cosine_words_alone_decide_on_their_whole_scale() -> None:
+    (alone,) = ranked(asked("tea"), a_turn(1, "tea", cosine=None))
+    (beside, _) = ranked(asked("tea"), a_turn(1, "tea", cosine=None), a_turn(9, cosine=0.0))
+
+    assert alone.reasons.base == alone.reasons.lex
+    assert beside.reasons.base == pytest.approx(alone.reasons.lex / 2)
+
+
+@pytest.mark.parametrize("cosine", [0.0, 0.2, 1.0])
+def test_a_model_that_cannot_read_a_question_only_adds(cosine: float) -> None:
+    query = replace(asked("tea"), unread=True)
+
+    (with_word,) = ranked(query, a_turn(1, "tea", cosine=cosine))
+    (without,) = ranked(query, a_turn(1, "cup", cosine=cosine))
+
+    assert with_word.reasons.base >= with_word.reasons.lex > 0
+    assert without.reasons.base == pytest.approx(0.25 * cosine)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mnemic.model.cues import Cues, DateMention
 from mnemic.model.ranking import Candidate, Corpus, QueryWords, Weights, score
+from mnemic.model.ranking_values import Alias
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 CORPUS = Corpus(
@@ -29,7 +30,13 @@ QUERY = QueryWords(
     embed_text="When did they find green tea in May 2024, and where?",
     stems=("green", "tea"),
     named=("User",),
-    cues=Cues(wants_name=True, wants_time=True, dates=(DateMention(2024, 5),)),
+    cues=Cues(
+        wants_name=True,
+        wants_time=True,
+        dates=(DateMention(2024, 5),),
+        ranges=((datetime(2022, 1, 1, tzinfo=UTC), datetime(2022, 3, 1, tzinfo=UTC)),),
+    ),
+    aliases=(Alias(asked=("green", "tea"), others=(("matcha",), ("sencha", "leaf"))),),
 )
 BOUNDED_MAX = 0.03  # from -.015 to +.015
 
@@ -41,6 +48,9 @@ ARMS: dict[str, dict[str, Any]] = {
     "name": {"has_name": True},
     "date": {"occurred_at": datetime(2024, 5, 3, tzinfo=UTC)},
     "time": {"has_time_expression": True},
+    "range": {"occurred_at": datetime(2022, 2, 3, tzinfo=UTC)},
+    "alias": {"stems": "cup matcha"},
+    "alias of two words": {"stems": "leaf cup sencha"},
 }
 
 any_float = st.none() | st.floats(allow_nan=True, allow_infinity=True)

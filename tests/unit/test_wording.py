@@ -68,6 +68,18 @@ def test_the_flags_of_a_text_are_noted() -> None:
         ("й", "и\u0306"),
         ("한국어", unicodedata.normalize("NFD", "한국어")),
         ("हिन्दी", unicodedata.normalize("NFD", "हिन्दी")),
+        ("المَدْرَسَةُ", "المدرسة"),
+        ("مـدرسـة", "مدرسة"),
+        ("أحمد", "احمد"),
+        ("علىٰ", "على"),
+        ("کتاب", "كتاب"),
+        ("שָׁלוֹם", "שלום"),
+        ("Ελλάδα", "ΕΛΛΑΔΑ"),
+        ("ﾈｺ", "ネコ"),
+        ("か\u3099ん", "がん"),
+        ("١٢٣ ۱۲۳ १२३", "123 123 123"),
+        ("ชา๑๒", "ชา 12"),
+        ("㍿", "株式会社"),
     ],
 )
 def test_two_spellings_of_one_word_are_one(one: str, other: str) -> None:
@@ -81,10 +93,13 @@ def test_two_spellings_of_one_word_are_one(one: str, other: str) -> None:
         ("Пользователи любили зелёные книги", ("пользовател", "люб", "зелен", "книг")),
         ("المستخدمون يحبون الكتب", ("مستخدم", "يحبون", "كتب")),
         ("हिन्दी किताब", ("हिन्दी", "किताब")),
-        ("用户喜欢绿茶", ("用户", "户喜", "喜欢", "欢绿", "绿茶")),
+        (
+            "用户喜欢绿茶",
+            ("用户", "户喜", "喜欢", "欢绿", "绿茶", "用", "户", "喜", "欢", "绿", "茶"),
+        ),
         ("茶 tea茶", ("茶", "tea", "茶")),
         ("ありがとう", ("あり", "りが", "がと", "とう")),
-        ("한국어", ("한국", "국어")),
+        ("한국어", ("한국", "국어", "한", "국", "어")),
         ("ชาเขียว", ("ชา", "าเ", "เข", "ขี", "ีย", "ยว")),
         ("GRACE_v2 costs 100%", ("grace", "v2", "cost", "100")),
         ("don't won't isn't", ()),
@@ -105,7 +120,36 @@ def test_a_russian_question_finds_what_was_written_in_another_form() -> None:
 
 
 def test_a_chinese_question_shares_pairs_with_the_memory() -> None:
-    assert set(asked("他喜欢什么茶").stems) & set(words_of("用户喜欢绿茶").stems) == {"喜欢"}
+    shared = set(asked("他喜欢什么茶").stems) & set(words_of("用户喜欢绿茶").stems)
+
+    assert shared == {"喜欢", "喜", "欢", "茶"}
+
+
+def test_characters_that_stand_in_pairs_are_found_alone_and_do_not_lengthen_a_text() -> None:
+    words = words_of("用户喜欢绿茶")
+
+    assert words.length == words.word_count == 5
+    assert set(asked("茶").stems) <= set(words.stems)
+
+
+@pytest.mark.parametrize(
+    ("question", "stem"),
+    [
+        ("猫は", "猫"),
+        ("你的猫呢", "猫"),
+        ("집은 어디예요?", "집"),
+        ("물이랑", "물"),
+        ("차", "차"),
+    ],
+)
+def test_a_word_of_one_character_is_asked_for_without_what_hangs_on_it(
+    question: str, stem: str
+) -> None:
+    assert stem in asked(question).stems
+
+
+def test_a_longer_korean_word_is_not_taken_apart() -> None:
+    assert asked("한국어").stems == ("한국", "국어")
 
 
 def test_known_names_leave_the_question_and_become_a_signal() -> None:

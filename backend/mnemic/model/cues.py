@@ -7,9 +7,10 @@ add to a score and never filter, so a wrong guess moves a hit and loses none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice, pairwise
 
 __all__ = [
     "Cues",
@@ -22,10 +23,12 @@ __all__ = [
     "first_person",
     "has_name",
     "has_time_expression",
+    "ranges_in",
 ]
 
 CUE_CHARS_MAX = 20_000
 DATES_MAX = 8
+_MENTIONS_MAX = 64
 _TAIL_CHARS = 40
 _MONTHS = 12
 _FULL, _PART = 1.0, 0.5
@@ -56,9 +59,19 @@ _DATES = re.compile(
     | (?P<day>{_DAY})\s+(?:of\s+)?(?P<day_month>{_MONTH})\.?(?:,?\s+(?P<day_year>{_YEAR}))?
     | (?P<month>{_MONTH})\.?(?:\s+(?P<month_day>{_DAY}))?(?:,?\s+(?:of\s+)?(?P<month_year>{_YEAR}))?
     | (?P<year>{_YEAR})
-    )(?![\w-])""",
+    )(?![\w-])
+    | (?P<east_year>{_YEAR})\s?[年년](?:\s?(?P<east_month>1[0-2]|0?[1-9])\s?[月월]
+      (?:\s?(?P<east_day>3[01]|[12]\d|0?[1-9])\s?[日号號일])?)?""",
     re.IGNORECASE | re.VERBOSE,
 )
+# "from May to July 2023" and "between May and July 2023": what stands before, and what between.
+_RANGE_STARTS = re.compile(r"\b(from|between)(?:\s+the)?\s+$", re.IGNORECASE)
+_RANGE_JOINS = {
+    "from": re.compile(
+        r"\s*(?:to|until|till|through|[-\u2013\u2014])(?:\s+the)?\s*", re.IGNORECASE
+    ),
+    "between": re.compile(r"\s*(?:and|[-\u2013\u2014])(?:\s+the)?\s*", re.IGNORECASE),
+}
 # "port 2024" and "2000 years ago" are numbers, not years.
 _NUMBER_BEFORE = re.compile(
     r"(?:[#$€£]|\b(?:ports?|rooms?|numbers?|no|ids?|issues?|tickets?|errors?|codes?|versions?"
@@ -79,6 +92,11 @@ _TIME_BEFORE = re.compile(
 _STARTS_WITH_TIME = re.compile(
     r"\W*(?:(?:on|in|by|for|since|until|around)\s+)?"
     r"(?:when\b|how\s+long\b|(?:what|which)\s+(?:date|year|month|day)s?\b)",
+    re.IGNORECASE,
+)
+_ASKS_TIME = re.compile(
+    r"什么时候|什麼時候|何时|何時|哪[年天]|几[月号点]|いつ|何[年月日]|언제|몇\s?[월년]"
+    r"|\bкогда\b|\bمتى\b",  # noqa: RUF001 - Cyrillic is meant
     re.IGNORECASE,
 )
 _WANTS_NAME = re.compile(
@@ -114,6 +132,13 @@ _TIME_EXPRESSION = re.compile(
     rf"|(?:may|march)\s+{_DAY}|{_DAY}\s+(?:of\s+)?(?:may|march)|{_YEAR}-\d\d|{_YEAR})\b",
     re.IGNORECASE,
 )
+_TIME_ELSEWHERE = re.compile(
+    r"[昨今明前后後]天|[去今明]年|[上下]个?(?:周|星期|月)|\d\s?[年月日号]|[昨今明]日|[先来][週月]"
+    r"|어제|오늘|내일|작년|내년|지난\s?[주달]|다음\s?[주달]|\d\s?[년월일]"
+    r"|\b(?:вчера|сегодня|завтра|прошл\w+|следующ\w+|назад)\b"
+    r"|\bأمس\b|\bاليوم\b|\bغدا|الماضي|القادم",  # noqa: RUF001 - Arabic is meant
+    re.IGNORECASE,
+)
 _FIRST_PERSON = re.compile(
     r"\b(?:i|im|ive|me|my|mine|myself|we|us|our|ours|ourselves)\b"
     r"|\b(?:я|мне|меня|мной|мы|нас|нам|мой|моя|моё|мои|наш|наша|наши)\b|我|أنا",
@@ -146,6 +171,7 @@ class Cues:
     wants_time: bool = False
     about_both: bool = False
     dates: tuple[DateMention, ...] = ()
+    ranges: tuple[tuple[datetime, datetime], ...] = ()
 
 
 def cues_of(text: str) -> Cues:
@@ -153,9 +179,10 @@ def cues_of(text: str) -> Cues:
     head = text[:CUE_CHARS_MAX]
     return Cues(
         wants_name=_WANTS_NAME.search(head) is not None,
-        wants_time=_STARTS_WITH_TIME.match(head) is not None,
+        wants_time=bool(_STARTS_WITH_TIME.match(head) or _ASKS_TIME.search(head)),
         about_both=_BOTH.search(head) is not None,
         dates=dates_in(head),
+        ranges=ranges_in(head),
     )
 
 
@@ -165,21 +192,73 @@ def dates_in(text: str) -> tuple[DateMention, ...]:
     "port 9077" is no year, "may I" no month; a day that its month does not have is left out.
     """
     found: dict[DateMention, None] = {}
+    for _, _, mention in _mentions(text):
+        found[mention] = None
+        if len(found) == DATES_MAX:
+            break
+    return tuple(found)
+
+
+def ranges_in(text: str) -> tuple[tuple[datetime, datetime], ...]:
+    """What lies between two dates of a text, "from … to …" or "between … and …", in UTC.
+
+    From the beginning of the first to before the end of the second, which must name its year; the
+    first has the same year if it names none. At most `DATES_MAX`.
+    """
+    found: list[tuple[datetime, datetime]] = []
+    mentions = list(islice(_mentions(text), _MENTIONS_MAX))
+    for (start, end, first), (following, _, second) in pairwise(mentions):
+        word = _RANGE_STARTS.search(text[max(0, start - _TAIL_CHARS) : start])
+        between = text[end:following]
+        if word is None or _RANGE_JOINS[word[1].lower()].fullmatch(between) is None:
+            continue
+        year = second.year if first.year is None else first.year
+        day = _day_of(year, first.month, first.day)
+        begins, ends = _beginning(replace(first, year=year, day=day)), _ending(second)
+        if begins is not None and ends is not None and begins < ends and len(found) < DATES_MAX:
+            found.append((begins, ends))
+    return tuple(found)
+
+
+def _mentions(text: str) -> Iterator[tuple[int, int, DateMention]]:
+    """Each date named, with where it stands."""
     for hit in _DATES.finditer(text[:CUE_CHARS_MAX]):
         mention = _mention(hit, text)
         if mention is not None:
-            found[mention] = None
-            if len(found) == DATES_MAX:
-                break
-    return tuple(found)
+            yield (*hit.span(), mention)
+
+
+def _beginning(mention: DateMention) -> datetime | None:
+    if mention.year is None:
+        return None
+    return datetime(mention.year, mention.month or 1, mention.day or 1, tzinfo=UTC)
+
+
+def _ending(mention: DateMention) -> datetime | None:
+    """Where the day, month or year that was named is over."""
+    if mention.year is None:
+        return None
+    if mention.month is None:
+        return _first_of(mention.year, _MONTHS)
+    if mention.day is None:
+        return _first_of(mention.year, mention.month)
+    return datetime(mention.year, mention.month, mention.day, tzinfo=UTC) + timedelta(days=1)
 
 
 def _mention(hit: re.Match[str], text: str) -> DateMention | None:
     parts = hit.groupdict()
     month_word = parts["day_month"] or parts["month"]
-    year = _number(parts["iso_year"] or parts["day_year"] or parts["month_year"] or parts["year"])
-    day = _number(parts["iso_day"] or parts["day"] or parts["month_day"])
-    month = _MONTH_NUMBERS[month_word.lower()] if month_word else _number(parts["iso_month"])
+    year = _number(
+        parts["iso_year"]
+        or parts["day_year"]
+        or parts["month_year"]
+        or parts["year"]
+        or parts["east_year"]
+    )
+    day = _number(parts["iso_day"] or parts["day"] or parts["month_day"] or parts["east_day"])
+    month = _number(parts["iso_month"] or parts["east_month"])
+    if month_word:
+        month = _MONTH_NUMBERS[month_word.lower()]
     before = text[max(0, hit.start() - _TAIL_CHARS) : hit.start()]
     if parts["year"] and (_NUMBER_BEFORE.search(before) or _NUMBER_AFTER.match(text, hit.end())):
         return None
@@ -220,12 +299,15 @@ def date_match(mentions: Iterable[DateMention], occurred_at: datetime) -> float:
 def date_spans(mentions: Iterable[DateMention]) -> tuple[tuple[datetime, datetime], ...]:
     """For each mention with a year, where `date_match` is above 0: from, and before, in UTC.
 
-    A month reaches to the end of the one after it. For a search that looks for more candidates
-    there, never for a filter.
+    A month reaches to the end of the one after it; a day that is named comes before its month. For
+    a search that looks for more candidates there, never for a filter.
     """
     spans = []
     for mention in mentions:
         if mention.year is not None:
+            if mention.month is not None and mention.day is not None:
+                day = datetime(mention.year, mention.month, mention.day, tzinfo=UTC)
+                spans.append((day, day + timedelta(days=1)))
             first = (mention.month or 1) - 1
             last = first + (_MONTHS if mention.month is None else 2)
             spans.append((_first_of(mention.year, first), _first_of(mention.year, last)))
@@ -267,4 +349,6 @@ def has_name(text: str) -> bool:
 
 def has_time_expression(text: str) -> bool:
     """Whether a time is told: a weekday, month, year, a span, or a word like "yesterday"."""
-    return _TIME_EXPRESSION.search(text) is not None
+    if _TIME_EXPRESSION.search(text) is not None:
+        return True
+    return not text.isascii() and _TIME_ELSEWHERE.search(text) is not None

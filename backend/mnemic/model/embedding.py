@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import mul
-from statistics import fmean, pstdev
+from statistics import fmean, median, pstdev
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from mnemic.errors import EmbedderUnavailable, EmbeddingMismatch, InvalidInput
@@ -27,6 +27,7 @@ __all__ = [
     "checked_vector",
     "cosine",
     "encodable",
+    "recentred",
 ]
 
 if TYPE_CHECKING:
@@ -50,12 +51,14 @@ REFERENCE_DEVIATION: Final = 0.112
 class ModelSignature:
     """Which model made a vector: its name, the revision of its weights, the length of its vectors.
 
-    Two vectors may be compared only if their signatures are equal.
+    Two vectors may be compared only if their signatures are equal. `scripts` are those whose words
+    it was made to understand, as `scripts_in` names them; None if that is not known.
     """
 
     name: str
     revision: str
     dimensions: int
+    scripts: frozenset[str] | None = field(default=None, compare=False)
 
     @property
     def key(self) -> str:
@@ -144,6 +147,15 @@ class CosineScale:
             return value
         standard = (value - self.mean) / self.deviation
         return max(-1.0, min(1.0, REFERENCE_MEAN + REFERENCE_DEVIATION * standard))
+
+
+def recentred(cosines: Sequence[float]) -> list[float]:
+    """Cosines of texts that the model cannot read, from 0 to 1: how far above the median they are.
+
+    To such a model all of them are much alike, so only the differences tell.
+    """
+    middle = median(cosines) if cosines else 0.0
+    return [max(0.0, (one - middle) / (1.0 - middle)) if middle < 1.0 else 0.0 for one in cosines]
 
 
 class Embedder(Protocol):

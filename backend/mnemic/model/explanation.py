@@ -27,7 +27,8 @@ class Arm:
     """What one arm found among the memories of a kind, best first.
 
     `near` (vectors), `words` (full text), both again as `actor_near` and `actor_words` among what
-    the actor named has said, and `newest` of those that pass a filter, where vectors are too few.
+    the actor named has said, `entity` (another name of a thing), `time` (what happened when it was
+    asked for), and `newest` of those that pass a filter, where vectors are too few.
     """
 
     kind: str

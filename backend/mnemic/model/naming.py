@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from mnemic.model.normalise import comparison_key
 from mnemic.model.words import Token, normal_form, tokens_of
 
-__all__ = ["ACTORS_MAX", "Unnamed", "without_names"]
+__all__ = ["ACTORS_MAX", "Unnamed", "names_in", "without_names"]
 
 ACTORS_MAX = 10_000
 _NAME_WORDS_MAX = 6
+_THING_WORDS_MAX = 4
+_NAME_LETTERS_MAX = 8
+NAMES_MAX = 500
 _ACTOR_LISTS_CACHED_MAX = 256
 # Names that are words of every question too: taken as names only where they are written as names.
 _ORDINARY_WORDS = """
@@ -66,6 +70,30 @@ def without_names(normal: str, actors: Sequence[str]) -> Unnamed:
         named[span.actor] = None
         end = span.end
     return Unnamed("".join([*spoken, normal[end:]]), "".join([*rest, normal[end:]]), tuple(named))
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Whatever may be a name in a question, as comparison keys: runs of up to four words.
+
+    Of scripts without spaces every piece of two to eight letters. At most `NAMES_MAX`; those of few
+    words come first.
+    """
+    normal = normal_form(text)
+    tokens = list(tokens_of(normal))
+    found: dict[str, None] = {}
+    for width in range(1, _THING_WORDS_MAX + 1):
+        for first, last in zip(tokens, tokens[width - 1 :], strict=False):
+            if len(found) >= NAMES_MAX:
+                return tuple(found)
+            end = last.end - 2 * last.possessive
+            found[comparison_key(normal[first.start : end])] = None
+    for token in tokens:
+        if token.unspaced:
+            run = normal[token.start : token.end]
+            for size in range(2, _NAME_LETTERS_MAX + 1):
+                pieces = (run[at : at + size] for at in range(len(run) - size + 1))
+                found.update(dict.fromkeys(map(comparison_key, pieces)))
+    return tuple(found)[:NAMES_MAX]
 
 
 @lru_cache(maxsize=_ACTOR_LISTS_CACHED_MAX)

@@ -4,7 +4,10 @@
     nb     = Σ idf(t)·f / (f + k1·(1 - b + b·length/average)) / Z                           [0, 1]
     pair   = Σ idf(t) over the stems in the turn or in the one before / Z                   [0, 1]
     lex    = .7·nb + .3·pair
-    base   = .5·max(0, cosine) + .5·lex          .6/.4 where memories are long and roles are mixed
+    base   = .5·max(0, cosine) + .5·lex          .6/.4 where memories are long and roles are mixed,
+                                                 lex alone where there are no cosines at all;
+                                                 half of what meaning adds, and never less than
+                                                 lex, in letters that the model cannot read
     score  = base + .2·base(previous) + .1·base(next) + .4·max(base within ±5 turns, its own too)
            + A·[by the one actor named]           A = .15 + .07·ln(1 / the actor's share of turns)
            + A/2·[by the first of two named]
@@ -31,6 +34,7 @@ from mnemic.model.ranking_values import (
     ASSISTANT,
     TURN,
     USER,
+    Alias,
     Candidate,
     Corpus,
     QueryWords,
@@ -163,10 +167,14 @@ def _arms(
     total = math.fsum(idf.values())
     wanted = [(stem, f" {stem} ") for stem in query.stems]
     counts = [_counts(candidate.stems, wanted) for candidate in candidates]
+    if query.aliases:
+        for candidate, count in zip(candidates, counts, strict=True):
+            _count_aliases(candidate.stems, query.aliases, count)
     undamped = weights.k1 * (1.0 - weights.b)
     average = corpus.average_length if math.isfinite(corpus.average_length) else 1.0
     damping = weights.k1 * weights.b / max(average, 1.0)
-    meaning = _meaning_weight(corpus, weights)
+    known = any(candidate.cosine is not None for candidate in candidates)
+    meaning = _meaning_weight(corpus, weights) if known else 0.0
     arms = []
     for candidate, count, session in zip(candidates, counts, sessions, strict=True):
         nb = pair = 0.0
@@ -179,7 +187,9 @@ def _arms(
                 pair = sum([idf[stem] for stem in either]) / total
         cosine = _unit(candidate.cosine)
         lex = weights.nb * nb + weights.pair * pair
-        arms.append((cosine, nb, pair, lex, meaning * cosine + (1.0 - meaning) * lex))
+        nearer = cosine - lex
+        base = lex + meaning * (weights.unread * max(0.0, nearer) if query.unread else nearer)
+        arms.append((cosine, nb, pair, lex, base))
     return arms
 
 
@@ -195,6 +205,15 @@ def _counts(stems: str, wanted: Sequence[tuple[str, str]]) -> dict[str, int]:
         return {}
     apart = spaced.replace(" ", "  ")
     return {stem: apart.count(standing) for stem, standing in present}
+
+
+def _count_aliases(stems: str, aliases: Sequence[Alias], counts: dict[str, int]) -> None:
+    """A thing that is called by another of its names is there once."""
+    words = frozenset(stems.split(" "))
+    for alias in aliases:
+        if any(words.issuperset(name) for name in alias.others):
+            for stem in alias.asked:
+                counts.setdefault(stem, 1)
 
 
 def _unit(value: float | None) -> float:
@@ -271,10 +290,15 @@ class _Signals:
             self._by_the_asked(candidate) if self._boost else 0.0,
             -weights.question if asks and not self._assistant_chat else 0.0,
             weights.name if cues.wants_name and candidate.has_name else 0.0,
-            weights.date * date_match(cues.dates, candidate.occurred_at) if cues.dates else 0.0,
+            weights.date * self._dated(candidate.occurred_at) if cues.dates else 0.0,
             weights.when if cues.wants_time and candidate.has_time_expression else 0.0,
             self._bounded(candidate) if candidate.kind != TURN else 0.0,
         )
+
+    def _dated(self, at: datetime) -> float:
+        """How well a time fits the dates of the question, or what lies between two of them."""
+        inside = any(begins <= at < ends for begins, ends in self._cues.ranges)
+        return max(date_match(self._cues.dates, at), 1.0 if inside else 0.0)
 
     def _by_the_asked(self, candidate: Candidate) -> float:
         """The boost, or what is left of it."""

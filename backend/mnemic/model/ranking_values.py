@@ -14,6 +14,7 @@ __all__ = [
     "ASSISTANT",
     "TURN",
     "USER",
+    "Alias",
     "Candidate",
     "Corpus",
     "QueryWords",
@@ -27,13 +28,22 @@ USER = "user"
 ASSISTANT = "assistant"
 
 
+class Alias(NamedTuple):
+    """A thing that a question names by the stems `asked`, and the stems of its other names."""
+
+    asked: tuple[str, ...]
+    others: tuple[tuple[str, ...], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryWords:
     """A question, read once.
 
     `embed_text` is what the embedder gets: the question with known names replaced by they/their.
     `stems` are its content words without those names, each once. `named` are the known actors it
-    names, in order, as they were given.
+    names, in order, as they were given. `aliases` are things it names that have other names, and
+    `respelt` its words that nobody wrote here, with those they were taken for. `unread` is a
+    question in letters that the model of meaning does not know.
     """
 
     text: str
@@ -41,6 +51,9 @@ class QueryWords:
     stems: tuple[str, ...]
     named: tuple[str, ...] = ()
     cues: Cues = field(default_factory=Cues)
+    aliases: tuple[Alias, ...] = ()
+    respelt: tuple[tuple[str, str], ...] = ()
+    unread: bool = False
 
 
 class Candidate(NamedTuple):
@@ -100,6 +113,7 @@ class Weights:
     cosine: float = 0.5
     cosine_long_mixed: float = 0.6
     long_mixed_length: float = 30.0
+    unread: float = 0.5
     previous: float = 0.2
     next: float = 0.1
     session: float = 0.4

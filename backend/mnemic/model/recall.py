@@ -51,8 +51,9 @@ class RecallQuery:
 class Hit:
     """A memory that may answer, on the fixed scale, with the parts of its score.
 
-    `near_place` and `words_place` are its places (from 1) among the nearest vectors and the best
-    words, if that arm found it.
+    Its places (from 1) in the arms that found it: among the nearest vectors and the best words, of
+    all and of the actor asked about; among what has the words that misspelt ones were taken for;
+    among what calls a thing by another name; among what happened when it was asked for.
     """
 
     kind: str
@@ -61,6 +62,11 @@ class Hit:
     reasons: Reasons
     near_place: int | None = None
     words_place: int | None = None
+    actor_near_place: int | None = None
+    actor_words_place: int | None = None
+    spelling_place: int | None = None
+    entity_place: int | None = None
+    time_place: int | None = None
 
     @property
     def id(self) -> UUID:

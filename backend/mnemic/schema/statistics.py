@@ -21,6 +21,15 @@ term_stats = tenant_table(
     reference("term_stats", "scope_id", "scopes", ondelete="CASCADE"),
     sa.CheckConstraint("documents >= 0 AND occurrences >= 0", name="term_stats_counts_check"),
     choice("term_stats", "kind", "total", "term", "actor", "role"),
+    # Whatever spells nearly alike; see `similar_terms`.
+    sa.Index(
+        "term_stats_spelling_idx",
+        "tenant_id",
+        "term",
+        postgresql_using="gin",
+        postgresql_ops={"term": "gin_trgm_ops"},
+        postgresql_where=sa.text("kind = 'term'"),
+    ),
     key=("scope_id", "kind", "term"),
 )
 

@@ -15,13 +15,14 @@ from mnemic.model.ranking_values import Scored
 from mnemic.model.receipt import Receipt
 from mnemic.model.reliability import TRIALS_MIN, reliability
 from mnemic.model.scope import MemoryScope, Scope
+from mnemic.service.arms import words_asked
 from mnemic.service.parsing import (
     checked_flag,
     checked_id,
     checked_idempotency_key,
     checked_scope,
 )
-from mnemic.service.recall import arms_for, ranked, words_asked
+from mnemic.service.recall import arms_for, ranked
 from mnemic.service.record_procedure import PROCEDURE, checked_steps
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools

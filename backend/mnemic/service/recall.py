@@ -12,6 +12,7 @@ from mnemic.errors import InvalidInput
 from mnemic.model.embedding import CosineScale, Vector
 from mnemic.model.explanation import Explanation
 from mnemic.model.filters import checked_filter
+from mnemic.model.naming import names_in
 from mnemic.model.normalise import checked_unit, shown
 from mnemic.model.ranking import (
     about_other_actor,
@@ -24,6 +25,7 @@ from mnemic.model.ranking import (
 from mnemic.model.ranking_values import Candidate, QueryWords, Scored
 from mnemic.model.recall import KINDS_BY_TYPE, Hit, MemoryItem, Recall, RecallQuery, kinds_of
 from mnemic.model.scope import Scope
+from mnemic.service.arms import further, notes_on, places_of, respelt, told_apart, words_asked
 from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
 from mnemic.service.tools import Tools
 from mnemic.store.embedding_models import RegisteredModel
@@ -33,7 +35,7 @@ from mnemic.store.retrieval import CandidateQuery, Found
 from mnemic.store.statistics import PENDING_MAX, ScopeStatistics
 from mnemic.store.turns import actor_id
 from mnemic.store.unit import Unit
-from mnemic.store.wording import query_of, stems_of, tsquery_text
+from mnemic.store.wording import stems_of, tsquery_text
 
 __all__ = [
     "Searched",
@@ -44,7 +46,6 @@ __all__ = [
     "ranked",
     "recall",
     "searched",
-    "words_asked",
 ]
 
 NO_MODEL = -1
@@ -125,7 +126,9 @@ async def recall(
     explanation = await explained_of(tools, query, done, scope=scope) if explain else None
     return Recall(
         hits=tuple(
-            _hit(one, memories, done.found) for one in done.kept if one.candidate.id in memories
+            _hit(one, memories[one.candidate.id], done)
+            for one in done.kept
+            if one.candidate.id in memories
         ),
         confidence=confidence(scored[0].score) if scored else 0.0,
         low_confidence=low_confidence(scored, below=tools.settings.recall.low_confidence_below),
@@ -134,7 +137,11 @@ async def recall(
         limit=query.limit,
         took=timedelta(seconds=time.perf_counter() - started),
         degraded=(NO_VECTORS,) if query.text and done.arms.vector is None else (),
-        notes=notes + _shortfall(query, scored, done.kept, done.statistics),
+        notes=(
+            *notes,
+            *notes_on(tools, done.words, done.arms),
+            *_shortfall(query, scored, done.kept, done.statistics),
+        ),
         explanation=explanation,
     )
 
@@ -148,7 +155,7 @@ async def searched(tools: Tools, query: RecallQuery, *, scope: Scope) -> Searche
 
     # The hits are read where they were found: a unit of their own is two round trips more.
     async def search(unit: Unit) -> Searched:
-        found = await _search(unit, query, scope, arms)
+        found, all_arms = await _search(unit, tools, query, scope, words, arms)
         by_id = {one.candidate.id: one for one in found}
         candidates = [one.candidate for one in found]
         scored = ranked(words, candidates, statistics, model, now=tools.now())
@@ -158,7 +165,7 @@ async def searched(tools: Tools, query: RecallQuery, *, scope: Scope) -> Searche
         return Searched(
             words=words,
             statistics=statistics,
-            arms=arms,
+            arms=all_arms,
             found=by_id,
             scored=scored,
             kept=kept,
@@ -189,10 +196,20 @@ async def explained_of(
 
 
 async def _search(
-    unit: Unit, query: RecallQuery, scope: Scope, arms: CandidateQuery
-) -> list[Found]:
-    """What the arms find; a filter acts before them, and a kind that cannot pass is not asked."""
+    unit: Unit,
+    tools: Tools,
+    query: RecallQuery,
+    scope: Scope,
+    words: QueryWords,
+    arms: CandidateQuery,
+) -> tuple[list[Found], CandidateQuery]:
+    """What the arms find, and all that they were asked with.
+
+    A filter acts before them, and a kind that cannot pass is not asked.
+    """
     plain, narrowed = _parted(query)
+    more = await further(unit, scope, words, arms, tools.settings.recall, plain)
+    arms = replace(arms, further=more)
     found: list[Found] = []
     if "turn" in plain:
         found += await unit.retrieval.turns(scope, arms)
@@ -201,7 +218,7 @@ async def _search(
         found += await unit.retrieval.others(scope, arms, others)
     if query.filters is not None and narrowed:
         found += await unit.filtered.search(scope, arms, query.filters, narrowed)
-    return found
+    return found, arms
 
 
 def _parted(query: RecallQuery) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -227,16 +244,12 @@ async def _read_question(
 ) -> tuple[QueryWords, ScopeStatistics]:
     """The question's words without the names of those who speak in the visible scopes."""
     terms = list(dict.fromkeys(stems_of(query.text)))
+    names = names_in(query.text)
     statistics = await tools.transact(
-        scope.tenant.id, lambda unit: unit.statistics.read(scope, terms), read_only=True
+        scope.tenant.id, lambda unit: unit.statistics.read(scope, terms, names), read_only=True
     )
-    return words_asked(tools, query.text, statistics), statistics
-
-
-def words_asked(tools: Tools, text: str, statistics: ScopeStatistics) -> QueryWords:
-    """The words of a question without the names of those who speak."""
-    terms_max = tools.settings.limits.query_terms_max
-    return query_of(text, actors=statistics.actors, terms_max=terms_max)
+    words = words_asked(tools, query.text, statistics)
+    return await respelt(tools, scope, words, statistics)
 
 
 async def arms_for(
@@ -285,6 +298,8 @@ def ranked(
     """The candidates by their scores, the best first."""
     known = frozenset(statistics.actors)
     told = _rescaled([_spoken_by(one, known) for one in candidates], model)
+    if words.unread:
+        told = told_apart(told)
     return score(words, told, statistics.corpus, now=now)
 
 
@@ -323,15 +338,13 @@ async def _memories(unit: Unit, scope: Scope, kept: Sequence[Scored]) -> dict[UU
     return {memory.id: memory for memory in found}
 
 
-def _hit(one: Scored, memories: dict[UUID, MemoryItem], places: dict[UUID, Found]) -> Hit:
-    place = places[one.candidate.id]
+def _hit(one: Scored, memory: MemoryItem, done: Searched) -> Hit:
     return Hit(
         kind=one.candidate.kind,
-        memory=memories[one.candidate.id],
+        memory=memory,
         score=one.score,
         reasons=one.reasons,
-        near_place=place.near_place,
-        words_place=place.words_place,
+        **places_of(done.found[one.candidate.id], done.arms, done.words),
     )
 
 

@@ -23,6 +23,7 @@ DEFINER_FUNCTIONS = frozenset(
         "lexical_facts",
         "lexical_procedures",
         "principal_of",
+        "similar_terms",
         "tenants_due",
     }
 )

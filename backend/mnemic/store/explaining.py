@@ -5,7 +5,7 @@ The arms are those of the candidates, word for word; here they are read one by o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -136,7 +136,20 @@ async def explained(
         counted = next(row["place"] for row in rows if row["arm"] == "rows")
         searches.append(KindSearch(kind=noun, plan=plan, rows=counted))
         arms += _arms_of(noun, rows)
+        arms += _further_of(noun, query, only)
     return Explanation(searches=tuple(searches), arms=tuple(arms))
+
+
+def _further_of(noun: str, query: CandidateQuery, only: UUID | None) -> Iterator[Arm]:
+    """What the arms of a date and of another name found, which were asked before."""
+    for arm in query.further:
+        hits = tuple(
+            ArmHit(id=identity, place=place, value=None)
+            for place, identity in enumerate(arm.ids, start=1)
+            if only is None or identity == only
+        )
+        if arm.kind == noun and hits:
+            yield Arm(kind=noun, name=arm.name, hits=hits)
 
 
 def _arms_of(noun: str, rows: Iterable[Any]) -> list[Arm]:

@@ -15,11 +15,11 @@ from mnemic.model.filters import Filter
 from mnemic.model.scope import Scope
 from mnemic.store.filters import FALSE, TRUE, Conditions
 from mnemic.store.retrieval import (
-    AROUND,
     OTHER_KINDS,
     TURN_COLUMNS,
     CandidateQuery,
     Found,
+    around,
     other_found,
     turn_found,
     values_of,
@@ -155,8 +155,8 @@ def filtered_turns(
         return None
     columns = f"{TURN_COLUMNS}, {made.of(filters, 'turn', 't')} AS passes"
     head, arms = filtered_arms("turn", condition, with_actor=with_actor)
-    around = AROUND.format(columns=columns)
-    return Statement(f"{head}, {_hits(arms)}, {around}", kept=False), made.values
+    ending = around(columns, with_actor=with_actor)
+    return Statement(f"{head}, {_hits(arms)}, {ending}", kept=False), made.values
 
 
 def filtered_others(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -12,19 +13,20 @@ from mnemic.model.embedding import Vector
 from mnemic.model.procedure import Standing
 from mnemic.model.ranking_values import TURN, Candidate
 from mnemic.model.scope import Scope
+from mnemic.store.arms import ArmStore, FurtherArm
 from mnemic.store.statement import Statement
 
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
 __all__ = [
-    "AROUND",
     "OTHER_KINDS",
     "TURN_COLUMNS",
     "CandidateQuery",
     "Found",
     "RetrievalStore",
     "arms_of_kind",
+    "around",
     "other_found",
     "turn_found",
     "values_of",
@@ -63,7 +65,7 @@ TURN_COLUMNS = """
 
 # What stands around the hits, in their sessions. It ends a statement whose `hit`, `near` and
 # `words` are the ids that were found and the places in the two main arms.
-AROUND = """
+_AROUND = """
     place AS (
       SELECT DISTINCT h.session_id, h.seq + d AS seq
         FROM hit
@@ -72,7 +74,7 @@ AROUND = """
        CROSS JOIN unnest(CAST(:around AS int[])) AS d
     )
     SELECT t.*, v.cosine, CAST(n.place AS int) AS near_place,
-           CAST(w.place AS int) AS words_place
+           CAST(w.place AS int) AS words_place, {actor_places}
       FROM place
      CROSS JOIN LATERAL (SELECT {columns} FROM mnemic.turns t
                           WHERE {{owned:t}} AND t.session_id = place.session_id
@@ -82,8 +84,20 @@ AROUND = """
                           WHERE {{tenant:v}} AND v.model_id = :model AND v.memory_id = t.id
                          OFFSET 0) v ON true
       LEFT JOIN near n ON n.id = t.id
-      LEFT JOIN words w ON w.id = t.id
+      LEFT JOIN words w ON w.id = t.id {actor_joins}
 """
+_ACTOR_PLACES = ("CAST(an.place AS int)", "CAST(aw.place AS int)")
+_ACTOR_JOINS = "LEFT JOIN actor_near an ON an.id = t.id LEFT JOIN actor_words aw ON aw.id = t.id"
+_NO_PLACES = ("CAST(NULL AS int)", "CAST(NULL AS int)")
+
+
+def around(columns: str, *, with_actor: bool) -> str:
+    """The end of a statement about turns; the arms of an actor are there, or they are not."""
+    return _AROUND.format(
+        columns=columns,
+        actor_places=", ".join(_ACTOR_PLACES if with_actor else _NO_PLACES),
+        actor_joins=_ACTOR_JOINS if with_actor else "",
+    )
 
 
 def arms_of_kind(noun: str, *, with_actor: bool = False) -> dict[str, str]:
@@ -106,10 +120,9 @@ def _turns(*, with_actor: bool) -> Statement:
     arms = arms_of_kind("turn", with_actor=with_actor)
     named = ", ".join(f"{name} AS MATERIALIZED ({arm})" for name, arm in arms.items())
     hits = " UNION ".join(f"SELECT id FROM {name}" for name in arms)
-    around = AROUND.format(columns=TURN_COLUMNS)
     return Statement(f"""
-        WITH {named}, hit AS ({hits}),
-        {around}
+        WITH {named}, hit AS ({hits} UNION SELECT unnest(CAST(:also AS uuid[]))),
+        {around(TURN_COLUMNS, with_actor=with_actor)}
     """)
 
 
@@ -145,7 +158,9 @@ def _others(kinds: Sequence[str], more: str = "") -> Statement:
                            w.place AS words_place
                       FROM ({arms["near"]}) n
                       FULL JOIN ({arms["words"]}) w
-                        ON w.id = n.id OFFSET 0) h
+                        ON w.id = n.id
+                    UNION ALL
+                    SELECT unnest(CAST(:also AS uuid[])), NULL, NULL OFFSET 0) h
              CROSS JOIN LATERAL (SELECT m.* FROM mnemic.{noun}s m
                                   WHERE {{owned:m}} AND m.id = h.id AND {live} OFFSET 0) m
               LEFT JOIN LATERAL (SELECT -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine
@@ -176,7 +191,10 @@ PROCEDURES = _others(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateQuery:
-    """What the arms look for; without a vector or without words that arm finds nothing."""
+    """What the arms look for; without a vector or without words that arm finds nothing.
+
+    `further` is what other arms found already.
+    """
 
     vector: Vector | None
     model: int
@@ -185,10 +203,11 @@ class CandidateQuery:
     per_arm: int
     around: int
     actor: UUID | None = None
+    further: tuple[FurtherArm, ...] = ()
 
 
 class Found(NamedTuple):
-    """A candidate, with its place in the two main arms (from 1), if they found it.
+    """A candidate, with its place in the arms (from 1) that found it.
 
     One that does not pass the filter stands beside others that do, and is read with them.
     """
@@ -196,6 +215,8 @@ class Found(NamedTuple):
     candidate: Candidate
     near_place: int | None
     words_place: int | None
+    actor_near_place: int | None = None
+    actor_words_place: int | None = None
     passes: bool = True
 
 
@@ -217,7 +238,7 @@ class RetrievalStore:
         """Memories of the other `kinds` that the arms found among all visible from `scope`."""
         statement = OTHERS[tuple(kind for kind in OTHER_KINDS if kind in kinds)]
         rows = await self._unit.fetch(statement, **values_of(scope, query))
-        return [other_found(row) for row in rows]
+        return list(_once(map(other_found, rows)).values())
 
     async def procedures(
         self, scope: Scope, query: CandidateQuery
@@ -225,6 +246,19 @@ class RetrievalStore:
         """Procedures that the arms found among all visible from `scope`, with their standing."""
         rows = await self._unit.fetch(PROCEDURES, **values_of(scope, query))
         return [(other_found(row[:-4]).candidate, _standing(*row[-4:])) for row in rows]
+
+    @cached_property
+    def arms(self) -> ArmStore:
+        """The arms that only some questions need."""
+        return ArmStore(self._unit)
+
+
+def _once(found: Iterable[Found]) -> dict[UUID, Found]:
+    """What further arms found comes twice if others did too; the first has its places."""
+    kept: dict[UUID, Found] = {}
+    for one in found:
+        kept.setdefault(one.candidate.id, one)
+    return kept
 
 
 def _standing(
@@ -244,6 +278,7 @@ def values_of(scope: Scope, query: CandidateQuery) -> dict[str, Any]:
         "rank": query.rank,
         "words": query.per_arm if query.match else 0,
         "around": list(range(-query.around, query.around + 1)),
+        "also": list({identity for arm in query.further for identity in arm.ids}),
     }
 
 
@@ -266,6 +301,8 @@ def turn_found(row: Any) -> Found:
         cosine,
         near_place,
         words_place,
+        actor_near_place,
+        actor_words_place,
     ) = row
     candidate = Candidate(
         identity,
@@ -284,7 +321,7 @@ def turn_found(row: Any) -> Found:
         has_name,
         has_time_expression,
     )
-    return Found(candidate, near_place, words_place)
+    return Found(candidate, near_place, words_place, actor_near_place, actor_words_place)
 
 
 def other_found(row: Any) -> Found:

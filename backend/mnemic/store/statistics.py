@@ -19,6 +19,8 @@ __all__ = ["PENDING_MAX", "ScopeStatistics", "StatisticsStore"]
 
 PENDING_MAX = 512
 ACTORS_MAX = 200
+THINGS_MAX = 20
+_BETWEEN_NAMES = "\x1f"
 
 READ = statement_file("statistics")
 ABSORB = statement_file("absorb")
@@ -62,11 +64,17 @@ UNCOUNT = {noun: Statement(_UNCOUNT.replace("__noun__", noun)) for noun in ("epi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeStatistics:
-    """What is known of the visible scopes before a question is scored."""
+    """What is known of the visible scopes before a question is scored.
+
+    `things` have the names asked for, and others, as comparison keys; `uncounted` are the stems of
+    the `pending` memories.
+    """
 
     corpus: Corpus
     actors: tuple[str, ...]
     pending: int
+    things: tuple[tuple[str, ...], ...] = ()
+    uncounted: tuple[str, ...] = ()
 
 
 class StatisticsStore:
@@ -75,12 +83,19 @@ class StatisticsStore:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def read(self, scope: Scope, terms: Sequence[str]) -> ScopeStatistics:
-        """Frequencies of `terms` over everything visible from `scope`, and who speaks there."""
+    async def read(
+        self, scope: Scope, terms: Sequence[str], names: Sequence[str] = ()
+    ) -> ScopeStatistics:
+        """Frequencies of `terms` over everything visible from `scope`, and who speaks there.
+
+        With them the things that have one of `names` and others.
+        """
         rows = await self._unit.fetch(
             READ,
             scopes=scope.visible_ids,
             terms=list(terms),
+            names=list(names),
+            things_max=THINGS_MAX,
             actors_max=ACTORS_MAX,
             pending_max=PENDING_MAX,
         )
@@ -88,7 +103,9 @@ class StatisticsStore:
         frequencies: Counter[str] = Counter()
         actors: Counter[str] = Counter()
         roles: Counter[str] = Counter()
-        documents = occurrences = pending = 0
+        things: list[tuple[str, ...]] = []
+        uncounted: list[str] = []
+        documents = occurrences = 0
         for kind, term, count, length in rows:
             if kind == "term":
                 frequencies[term] += count
@@ -99,9 +116,11 @@ class StatisticsStore:
                 actors[term] += count
             elif kind == "role":
                 roles[term] += count
+            elif kind == "thing":
+                things.append(tuple(term.split(_BETWEEN_NAMES)))
             else:
                 _, role, actor = kind.split("/", 2)
-                pending += 1
+                uncounted.append(term)
                 documents += 1
                 occurrences += length
                 frequencies.update(wanted.intersection(term.split(" ")))
@@ -117,7 +136,9 @@ class StatisticsStore:
                 role_shares=_shares(roles),
             ),
             actors=tuple(name for name, _ in actors.most_common()),
-            pending=pending,
+            pending=len(uncounted),
+            things=tuple(things),
+            uncounted=tuple(uncounted),
         )
 
     async def absorb(self, *, limit: int) -> int:

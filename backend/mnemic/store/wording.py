@@ -7,10 +7,11 @@ languages stay as they are. See `model.words` for what a word is.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from itertools import islice
 from typing import Any
 
 import snowballstemmer
@@ -23,13 +24,14 @@ from mnemic.model.cues import (
     has_name,
     has_time_expression,
 )
-from mnemic.model.naming import without_names
-from mnemic.model.ranking_values import QueryWords
-from mnemic.model.words import normal_form, words_in
+from mnemic.model.naming import names_in, without_names
+from mnemic.model.ranking_values import Alias, QueryWords
+from mnemic.model.words import normal_form, single_characters, telling_words, words_in
 
 __all__ = [
     "QueryWords",
     "Words",
+    "names_text",
     "query_of",
     "stems_of",
     "tsquery_text",
@@ -44,6 +46,7 @@ LEXEMES_BYTES_MAX = 900_000
 POSITION_MAX = 16_383
 POSITIONS_MAX = 255
 QUERY_STEMS_MAX = 1_000
+NAMES_MAX = 50
 # PostgreSQL's own costs beside the letters: alignment, the count and each of the positions.
 _LEXEME_BYTES = 8
 _POSITION_BYTES = 2
@@ -58,8 +61,9 @@ _stemmers = threading.local()
 class Words:
     """What is noted about a text when it is written.
 
-    `stems` are its content words in order, repeats included, and `length` their number;
-    `word_count` counts all words. The flags are about the text itself, not its caption.
+    `stems` are its content words in order, repeats included, and `length` their number; behind them
+    stand the single characters of scripts without spaces, which do not count. `word_count` counts
+    all words. The flags are about the text itself, not its caption.
     """
 
     stems: tuple[str, ...]
@@ -78,11 +82,13 @@ class Words:
 
 def words_of(text: str, caption: str | None = None) -> Words:
     """The words of a text and of the caption of its picture; linear in their length."""
-    words = list(words_in(text if caption is None else f"{text}\n{caption}"))
+    said = text if caption is None else f"{text}\n{caption}"
+    words = list(words_in(said))
     stems = tuple(filter(None, map(_stem, words)))
+    singles = tuple(filter(None, map(_stem, single_characters(said))))
     head = normal_form(text[:CUE_CHARS_MAX])
     return Words(
-        stems=stems,
+        stems=stems + singles,
         length=len(stems),
         word_count=len(words),
         ends_with_question=ends_with_question(text),
@@ -94,18 +100,26 @@ def words_of(text: str, caption: str | None = None) -> Words:
 
 def stems_of(text: str) -> tuple[str, ...]:
     """The stems alone, as `words_of` has them; what a text gives away beside takes as long."""
-    return tuple(filter(None, map(_stem, words_in(text))))
+    return tuple(filter(None, map(_stem, (*words_in(text), *single_characters(text)))))
 
 
-def query_of(text: str, *, actors: Sequence[str], terms_max: int) -> QueryWords:
+def query_of(
+    text: str,
+    *,
+    actors: Sequence[str],
+    terms_max: int,
+    things: Sequence[Sequence[str]] = (),
+    seen: Container[str] | None = None,
+) -> QueryWords:
     """A question, with the actors it names taken out of its words.
 
     When nothing but names is asked, their words stay. Of more than `terms_max` stems the longest
-    are kept (long words are rare ones), in the order of the question.
+    are kept (long words are rare ones), in the order of the question. `things` have several names,
+    as comparison keys; `seen` are the stems that some memory has, if that is known.
     """
     normal = normal_form(text)
     unnamed = without_names(normal, actors)
-    stems = _unique_stems(unnamed.rest) or _unique_stems(normal)
+    stems = _unique_stems(unnamed.rest, seen) or _unique_stems(normal)
     longest = sorted(stems, key=lambda stem: (-len(stem), stem))[: max(0, terms_max)]
     kept = frozenset(longest)
     return QueryWords(
@@ -114,11 +128,23 @@ def query_of(text: str, *, actors: Sequence[str], terms_max: int) -> QueryWords:
         stems=tuple(stem for stem in stems if stem in kept),
         named=unnamed.named,
         cues=cues_of(unnamed.embed_text),
+        aliases=tuple(_aliases(text, kept, things)) if things else (),
     )
 
 
-def _unique_stems(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(filter(None, map(_stem, words_in(text)))))
+def _aliases(text: str, stems: frozenset[str], things: Sequence[Sequence[str]]) -> Iterator[Alias]:
+    """What the question calls by one of several names; nothing that is a name of an actor."""
+    said = frozenset(names_in(text))
+    for names in things:
+        others = tuple(filter(None, (_unique_stems(name) for name in names if name not in said)))
+        for name in names:
+            asked = _unique_stems(name) if name in said else ()
+            if asked and others and stems.issuperset(asked):
+                yield Alias(asked, others)
+
+
+def _unique_stems(text: str, seen: Container[str] | None = None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, map(_stem, telling_words(text, seen)))))
 
 
 @lru_cache(maxsize=STEMS_CACHED_MAX)
@@ -187,6 +213,16 @@ def tsquery_text(stems: Iterable[str]) -> str | None:
         if lexeme:
             kept.append(lexeme)
     return " | ".join(kept) or None
+
+
+def names_text(words: QueryWords) -> str | None:
+    """Any other name of what the question names, each with all of its words, as a tsquery.
+
+    None without one.
+    """
+    names = dict.fromkeys(name for alias in words.aliases for name in alias.others)
+    quoted = (" & ".join(filter(None, map(_lexeme, name))) for name in names)
+    return " | ".join(f"({name})" for name in islice(filter(None, quoted), NAMES_MAX)) or None
 
 
 def _lexeme(stem: str) -> str:

@@ -51,6 +51,11 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         },
         "near_place": hit.near_place,
         "words_place": hit.words_place,
+        "actor_near_place": hit.actor_near_place,
+        "actor_words_place": hit.actor_words_place,
+        "spelling_place": hit.spelling_place,
+        "entity_place": hit.entity_place,
+        "time_place": hit.time_place,
     }
 
 

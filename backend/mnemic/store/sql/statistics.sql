@@ -1,7 +1,9 @@
 -- What the score needs to know of the visible scopes: frequencies of the question's stems, totals,
 -- who speaks how often, and the newest memories that are not counted yet (read as they are, so that
 -- the counts are exact although they are kept outside the writers' transactions).
--- :scopes, :terms, :actors_max, :pending_max.  Index: term_stats_pkey, *_uncounted_idx.
+-- Also the things with several names, of which the question may hold one.
+-- :scopes, :terms, :names, :actors_max, :things_max, :pending_max.
+-- Index: term_stats_pkey, entities_name_key, *_uncounted_idx.
 SELECT s.kind, s.term, CAST(sum(s.documents) AS bigint) AS documents,
        CAST(sum(s.occurrences) AS bigint) AS occurrences
   FROM mnemic.term_stats s
@@ -18,6 +20,12 @@ UNION ALL
   WHERE {owned:s} AND s.kind = 'actor'
   GROUP BY s.kind, s.term
   ORDER BY 3 DESC, 2 LIMIT :actors_max)
+UNION ALL
+(SELECT 'thing', array_to_string(e.name_key || e.aliases, chr(31)), 0, 0
+   FROM mnemic.entities e
+  WHERE {owned:e} AND cardinality(e.aliases) > 0
+    AND (e.name_key = ANY(CAST(:names AS text[])) OR e.aliases && CAST(:names AS text[]))
+  ORDER BY e.id LIMIT :things_max)
 UNION ALL
 (SELECT 'pending/' || t.role || '/' || t.actor, t.stems, 1, t.stem_count
    FROM mnemic.turns t WHERE {owned:t} AND NOT t.stats_counted LIMIT :pending_max)

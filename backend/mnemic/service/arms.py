@@ -1,0 +1,136 @@
+"""What recall makes of a question beyond meaning and words, where it gives reason to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from mnemic.model.cues import date_spans
+from mnemic.model.embedding import recentred
+from mnemic.model.ranking_values import Candidate, QueryWords
+from mnemic.model.scope import Scope
+from mnemic.model.scripts import is_mostly, scripts_in
+from mnemic.model.spelling import may_be_misspelt, nearest_spelling
+from mnemic.service.tools import Tools
+from mnemic.settings import RecallSettings
+from mnemic.store.arms import ENTITY, TIME, FurtherArm, TimeQuery
+from mnemic.store.retrieval import CandidateQuery, Found
+from mnemic.store.statistics import ScopeStatistics
+from mnemic.store.unit import Unit
+from mnemic.store.wording import names_text, query_of
+
+__all__ = ["further", "notes_on", "places_of", "respelt", "told_apart", "words_asked"]
+
+
+def words_asked(tools: Tools, text: str, statistics: ScopeStatistics) -> QueryWords:
+    """The words of a question without the names of those who speak."""
+    words = query_of(
+        text,
+        actors=statistics.actors,
+        terms_max=tools.settings.limits.query_terms_max,
+        things=statistics.things,
+        seen=statistics.corpus.frequencies,
+    )
+    scripts = tools.embedder.signature.scripts
+    if scripts is not None and not is_mostly(words.embed_text, scripts):
+        return replace(words, unread=True)
+    return words
+
+
+async def respelt(
+    tools: Tools, scope: Scope, words: QueryWords, statistics: ScopeStatistics
+) -> tuple[QueryWords, ScopeStatistics]:
+    """The question in words that are written here, if none of its own is; else as it was.
+
+    A word is replaced by the nearest in spelling of those that the visible memories have.
+    """
+    frequencies = statistics.corpus.frequencies
+    doubtful = [stem for stem in words.stems if may_be_misspelt(stem)]
+    known = any(frequencies.get(stem) for stem in words.stems)
+    if known or not doubtful or not tools.settings.recall.spelling:
+        return words, statistics
+    similar = await tools.transact(
+        scope.tenant.id,
+        lambda unit: unit.retrieval.arms.similar(scope, doubtful),
+        read_only=True,
+    )
+    uncounted = Counter(word for stems in statistics.uncounted for word in set(stems.split(" ")))
+    read_as: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for stem in doubtful:
+        terms = Counter({one.term: one.documents for one in similar if one.word == stem})
+        terms.update(uncounted)
+        if nearest := nearest_spelling(stem, terms):
+            read_as[stem] = nearest
+            counts[nearest] = terms[nearest]
+    if not read_as:
+        return words, statistics
+    stems = tuple(dict.fromkeys(read_as.get(stem, stem) for stem in words.stems))
+    corpus = replace(statistics.corpus, frequencies=counts)
+    return (
+        replace(words, stems=stems, respelt=tuple(read_as.items())),
+        replace(statistics, corpus=corpus),
+    )
+
+
+async def further(
+    unit: Unit,
+    scope: Scope,
+    words: QueryWords,
+    arms: CandidateQuery,
+    settings: RecallSettings,
+    kinds: Sequence[str],
+) -> tuple[FurtherArm, ...]:
+    """What happened at the times, and has the other names, that the question gives."""
+    spans = (*words.cues.ranges, *date_spans(words.cues.dates))
+    names = names_text(words)
+    times = TimeQuery(spans, arms.vector, arms.model, arms.per_arm, settings.time_candidates_max)
+    found = []
+    for kind in kinds:
+        if spans and settings.time_candidates_max:
+            inside = await unit.retrieval.arms.inside(scope, kind, times)
+            found.append(FurtherArm(kind, TIME, tuple(inside)))
+        if names is not None:
+            naming = await unit.retrieval.arms.naming(scope, kind, names, few=arms.per_arm)
+            found.append(FurtherArm(kind, ENTITY, tuple(naming)))
+    return tuple(found)
+
+
+def places_of(found: Found, arms: CandidateQuery, words: QueryWords) -> dict[str, int | None]:
+    """The place of a candidate in every arm, by the names that a hit has for them."""
+    identity: UUID = found.candidate.id
+    by_arm = {arm.name: arm.ids.index(identity) + 1 for arm in arms.further if identity in arm.ids}
+    return {
+        "near_place": found.near_place,
+        "words_place": None if words.respelt else found.words_place,
+        "actor_near_place": found.actor_near_place,
+        "actor_words_place": None if words.respelt else found.actor_words_place,
+        "spelling_place": found.words_place if words.respelt else None,
+        "entity_place": by_arm.get(ENTITY),
+        "time_place": by_arm.get(TIME),
+    }
+
+
+def told_apart(candidates: list[Candidate]) -> list[Candidate]:
+    """Cosines to a question that the model cannot read; of a memory that has none it stays none."""
+    cosines = iter(recentred([one.cosine for one in candidates if one.cosine is not None]))
+    return [one if one.cosine is None else one._replace(cosine=next(cosines)) for one in candidates]
+
+
+def notes_on(tools: Tools, words: QueryWords, arms: CandidateQuery) -> tuple[str, ...]:
+    """What the model of meaning cannot read of the question, and which words were taken for others.
+
+    Without a vector it was not asked to.
+    """
+    signature = tools.embedder.signature
+    notes = [f"{word!r} is written nowhere here; read as {term!r}" for word, term in words.respelt]
+    if arms.vector is not None and signature.scripts is not None:
+        unread = [one for one in scripts_in(words.embed_text) if one not in signature.scripts]
+        if unread:
+            shown = ", ".join(unread)
+            notes.insert(
+                0, f"{signature.name} does not read {shown}: found by words, hardly by meaning"
+            )
+    return tuple(notes)

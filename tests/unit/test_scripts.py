@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from mnemic.embed.minilm import SIGNATURE
+from mnemic.model.embedding import ModelSignature
+from mnemic.model.scripts import scripts_in
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Where is the café?", ("Latin",)),
+        ("我用Python写代码", ("Latin", "Han")),
+        ("猫が好きです", ("Kana", "Han")),
+        ("고양이", ("Hangul",)),
+        ("Где машина?", ("Cyrillic",)),
+        ("أين المدرسة؟", ("Arabic",)),
+        ("ฉันชอบ", ("Thai",)),
+        ("123 ?!", ()),
+        ("§ 5 — „…“", ()),
+        ("", ()),
+    ],
+)
+def test_the_scripts_of_a_text_are_named(text: str, names: tuple[str, ...]) -> None:
+    assert scripts_in(text) == names
+
+
+def test_the_scripts_of_a_model_are_no_part_of_its_signature() -> None:
+    plain = ModelSignature(SIGNATURE.name, SIGNATURE.revision, SIGNATURE.dimensions)
+
+    assert plain == SIGNATURE
+    assert plain.key == SIGNATURE.key
+    assert SIGNATURE.scripts == {"Latin"}
