@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import statistics
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -113,6 +113,60 @@ def retrieval(
         write_json(document)
     else:
         show(document)
+
+
+@bench.command("scale")
+def scale(
+    *,
+    rows: Annotated[
+        list[int],
+        typer.Option(min=10, max=10_000_000, help="Turns of a tenant; once for each size."),
+    ] = [1_000, 10_000, 100_000],  # noqa: B006 - typer wants a list, and copies it
+    tenants: Annotated[
+        int, typer.Option(min=0, max=1_000_000, help="Small tenants in the same database.")
+    ] = 5_000,
+    questions: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Questions to tenants of each size.")
+    ] = 200,
+    peers: Annotated[
+        bool,
+        typer.Option(
+            "--peers", help="LangGraph's store and mem0 beside, where they are installed."
+        ),
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            help="Instead: conversations in LoCoMo's form, in one scope of as many turns as the "
+            "largest of --rows.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask tenants of every size for their nearest turns, beside the bare driver.
+
+    They all stand in one database, on servers of its own, which are gone afterwards. With --data
+    the answers to known questions are looked for in a crowd.
+    """
+    from mnemic.edge.cli import bench_crowd, bench_scale
+    from mnemic.edge.cli.bench_scale_command import Asking, crowded, scaled
+
+    size = bench_scale.Size(rows=tuple(rows), tenants=tenants, questions=questions)
+    show: Callable[[dict[str, Any]], None]
+    if data is None:
+        show, document = bench_scale.show, _run(_ended(scaled(Asking(size=size, peers=peers))))
+    else:
+        show, document = bench_crowd.show, _run(_ended(crowded(data, max(rows))))
+    if as_json:
+        write_json(document)
+    else:
+        show(document)
+
+
+async def _ended(work: Coroutine[Any, Any, T]) -> T:
+    _end_on_sigterm()
+    return await work
 
 
 async def _retrieved(data: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mnemic.embed.cached import CachedEmbedder
-from mnemic.model.embedding import ModelSignature, Vector
+from mnemic.model.embedding import Embedder, ModelSignature, Vector
 from mnemic.model.episode import EpisodeCreate
 from mnemic.model.fact import FactCreate
 from mnemic.model.procedure import ProcedureCreate, Step
@@ -74,10 +74,11 @@ class Ground:
 
 
 @asynccontextmanager
-async def ground() -> AsyncIterator[Ground]:
+async def ground(embedder: Embedder | None = None) -> AsyncIterator[Ground]:
     """A migrated database on servers of its own, durable as in production; gone afterwards.
 
-    Whatever servers are set are left alone. Raises `ServerUnavailable` with the remedy.
+    Whatever servers are set are left alone. Without an embedder one gives vectors of digests.
+    Raises `ServerUnavailable` with the remedy.
     """
     from mnemic.embedded import start
     from mnemic.settings import EmbeddedSettings
@@ -85,7 +86,7 @@ async def ground() -> AsyncIterator[Ground]:
     with throwaway() as folder:
         servers = await asyncio.to_thread(start, EmbeddedSettings(data_dir=folder))
         try:
-            async with _opened(servers) as made:
+            async with _opened(servers, embedder or DigestEmbedder()) as made:
                 yield made
         finally:
             await asyncio.to_thread(servers.close)
@@ -106,7 +107,7 @@ def throwaway() -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def _opened(servers: EmbeddedServers) -> AsyncIterator[Ground]:
+async def _opened(servers: EmbeddedServers, inner: Embedder) -> AsyncIterator[Ground]:
     from pydantic import SecretStr
 
     from mnemic.settings import MemorySettings
@@ -117,7 +118,7 @@ async def _opened(servers: EmbeddedServers) -> AsyncIterator[Ground]:
     await init(servers.postgres_url(), database=DATABASE)
     await asyncio.to_thread(upgrade, servers.postgres_url(OWNER_ROLE, DATABASE))
     url = servers.postgres_url(APP_ROLE, DATABASE)
-    embedder = CachedEmbedder(DigestEmbedder(), entries_max=VECTORS_CACHED_MAX)
+    embedder = CachedEmbedder(inner, entries_max=VECTORS_CACHED_MAX)
     settings = MemorySettings(
         database_url=SecretStr(url), redis_url=SecretStr(servers.redis_url), database_owner_url=None
     )
