@@ -26,6 +26,8 @@ def _configure(connection: sa.Connection | None = None) -> None:
     context.configure(
         connection=connection,
         dialect_name=None if connection is not None else "postgresql",
+        # Else the operator % is printed twice, as for a driver that formats.
+        dialect_opts={} if connection is not None else {"paramstyle": "named"},
         literal_binds=connection is None,
         target_metadata=metadata,
         version_table_schema=SCHEMA,

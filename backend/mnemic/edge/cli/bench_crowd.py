@@ -23,6 +23,8 @@ from mnemic.model.scope import Scope
 from mnemic.model.turn import Turn
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from mnemic.edge.cli.bench_ground import Ground
     from mnemic.model.recall import Recall
     from mnemic.store.unit import Unit
@@ -112,7 +114,7 @@ async def ask(
 ) -> None:
     """Every question that has an answer is asked; the parts of a recall are timed one by one."""
     for conversation in conversations:
-        sessions = {SCOPE.session(name).id: name for name, _ in conversation.turns}
+        sessions: dict[UUID, str] = {SCOPE.session(name).id: name for name, _ in conversation.turns}
         for question in conversation.questions:
             if question.category != _ADVERSARIAL:
                 await _parts(made, crowd, question)
