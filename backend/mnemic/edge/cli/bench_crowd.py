@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mnemic.edge.cli.bench_ground import SEED
 from mnemic.edge.cli.bench_questions import CATEGORIES, Conversation, Question
+from mnemic.edge.cli.bench_scale import routes_of
 from mnemic.edge.cli.writing import write_line
 from mnemic.model.embedding import Vector
 from mnemic.model.retrieval_measures import mean, percentile, recall_at
@@ -139,7 +140,7 @@ async def _whole(made: Ground, crowd: Crowd, question: Question) -> Recall:
     began = time.perf_counter()
     found = await recall(made.tools, query, scope=SCOPE)
     crowd.took("recall", began)
-    crowd.routes.update(str(leg) for leg in getattr(found, "route", ()))
+    crowd.routes.update(routes_of(found))
     return found
 
 

@@ -21,13 +21,24 @@ from mnemic.model.scope import Scope
 
 if TYPE_CHECKING:
     from mnemic.edge.cli.bench_ground import Ground
+    from mnemic.model.recall import Recall
     from mnemic.service.tools import Tools
     from mnemic.store.measuring.bare import BarePostgres, Transaction
     from mnemic.store.measuring.scaling import Owner
     from mnemic.store.retrieval import Found
     from mnemic.store.unit import Unit
 
-__all__ = ["K", "Place", "PlannedEmbedder", "Size", "document_of", "fill", "measure", "show"]
+__all__ = [
+    "K",
+    "Place",
+    "PlannedEmbedder",
+    "Size",
+    "document_of",
+    "fill",
+    "measure",
+    "routes_of",
+    "show",
+]
 
 K = 10
 DIMENSIONS = 384
@@ -84,6 +95,11 @@ class Place:
         self.times.setdefault(name, []).append(seconds)
         if found is not None:
             self.recalls.setdefault(name, []).append(recall_at(K, found, one.nearest))
+
+
+def routes_of(found: Recall) -> set[str]:
+    """Which way each search for the nearest went, where an answer tells."""
+    return {f"{leg.name}: {leg.plan}" for leg in getattr(found, "route", ())}
 
 
 async def fill(made: Ground, embedder: PlannedEmbedder, size: Size) -> list[Place]:
@@ -190,7 +206,7 @@ class _Reader:
 
         async def whole(tools: Tools) -> None:
             found = await recall(tools, query, scope=one.scope)
-            place.routes.update(str(leg) for leg in getattr(found, "route", ()))
+            place.routes.update(routes_of(found))
 
         calls: dict[str, Callable[[Tools], Awaitable[list[UUID] | None]]]
         calls = {"candidates": search, "recall": whole}
