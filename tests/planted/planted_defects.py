@@ -25,6 +25,7 @@ from mnemic.service import facts as fact_service
 from mnemic.service import procedures as procedure_service
 from mnemic.store import (
     _scoping,
+    ending,
     fact_ledger,
     guards,
     retrieval,
@@ -230,7 +231,7 @@ def an_unknown_outcome_called_failure() -> None:
     class Failed(StoreUnavailable):
         """The database cannot be reached; nothing was changed."""
 
-    units.OutcomeUnknown = Failed
+    ending.OutcomeUnknown = Failed
 
 
 @_defect("store/test_unit_losses.py::test_a_write_whose_outcome_is_unknown_is_not_run_again")
@@ -240,7 +241,7 @@ def blind_retry_of_an_unknown_outcome() -> None:
     async def stubborn(self: Any, tenant: Any, work: Any, **given: Any) -> Any:
         try:
             return await transact(self, tenant, work, **given)
-        except units.OutcomeUnknown:
+        except ending.OutcomeUnknown:
             return await transact(self, tenant, work, **given)
 
     units.Database.transact = stubborn

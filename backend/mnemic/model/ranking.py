@@ -24,8 +24,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from itertools import pairwise
+from datetime import datetime
+from functools import partial
 from operator import attrgetter
 from uuid import UUID
 
@@ -64,10 +64,12 @@ _SHARE_MIN = 1e-6
 _NAMED_MAX = 2
 _EXPONENT_MAX = 700.0
 _HALF_LIVES_MAX = 1_000.0
-_NO_TIME = timedelta(0)
 SMALL_CORPUS = 50
 _NO_SESSION: dict[int, int] = {}
 _score_of = attrgetter("score")
+# Hundreds are made for each question, and a named tuple's own constructor is Python.
+_scored = partial(tuple.__new__, Scored)
+_reasons = partial(tuple.__new__, Reasons)
 
 _Arms = tuple[float, float, float, float, float]
 _Session = dict[int, int]
@@ -126,13 +128,13 @@ def score(
         base = arm[-1]
         around = (
             _context(candidate.seq, session, bases, weights)
-            if candidate.seq is not None and len(session) > 1
+            if session and candidate.seq is not None
             else (0.0, weights.session * base)
         )
         added = around + signals.of(candidate)
-        scored.append(Scored(candidate, base + sum(added), Reasons._make(arm + added)))
+        scored.append(_scored((candidate, base + sum(added), _reasons(arm + added))))
     scored.sort(key=_score_of, reverse=True)
-    if any(one.score == following.score for one, following in pairwise(scored)):
+    if len({one.score for one in scored}) < len(scored):
         scored.sort(key=_order)  # ties are rare, and to tell them apart takes as long as a score
     return scored
 
@@ -185,7 +187,9 @@ def _arms(
             previous = _paired(candidate, candidates, session, weights) if session else None
             if either := count if previous is None else count | counts[previous]:
                 pair = sum([idf[stem] for stem in either]) / total
-        cosine = _unit(candidate.cosine)
+        cosine = candidate.cosine
+        if type(cosine) is not float or not 0.0 < cosine <= 1.0:
+            cosine = _unit(cosine)
         lex = weights.nb * nb + weights.pair * pair
         nearer = cosine - lex
         base = lex + meaning * (weights.unread * max(0.0, nearer) if query.unread else nearer)
@@ -199,12 +203,13 @@ def _counts(stems: str, wanted: Sequence[tuple[str, str]]) -> dict[str, int]:
     Most texts hold none of them. Of the others each space is made two, so that neighbours share
     none.
     """
-    spaced = f" {stems} "
-    present = [pair for pair in wanted if pair[1] in spaced]
-    if not present:
-        return {}
-    apart = spaced.replace(" ", "  ")
-    return {stem: apart.count(standing) for stem, standing in present}
+    spaced, apart = f" {stems} ", ""
+    counts = {}
+    for stem, standing in wanted:
+        if standing in spaced:
+            apart = apart or spaced.replace(" ", "  ")
+            counts[stem] = apart.count(standing)
+    return counts
 
 
 def _count_aliases(stems: str, aliases: Sequence[Alias], counts: dict[str, int]) -> None:
@@ -311,13 +316,15 @@ class _Signals:
     def _bounded(self, candidate: Candidate) -> float:
         """At most half of each weight up or down; what is not known moves nothing."""
         weights = self._weights
-        age = max(self._now - candidate.occurred_at, _NO_TIME)
-        half_lives = min(age / weights.recency_half_life, _HALF_LIVES_MAX)
-        recency = math.pow(2.0, -half_lives)
+        half_lives = (self._now - candidate.occurred_at) / weights.recency_half_life
+        recency = 2.0 ** -min(half_lives, _HALF_LIVES_MAX) if half_lives > 0.0 else 1.0
+        bounded = weights.recency * (recency - 0.5)
+        if candidate.importance is None and candidate.confidence is None:
+            return bounded
         return (
             weights.importance * _centred(candidate.importance)
             + weights.confidence * _centred(candidate.confidence)
-            + weights.recency * (recency - 0.5)
+            + bounded
         )
 
 

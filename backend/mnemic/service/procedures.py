@@ -105,12 +105,15 @@ class _Asked:
 
     def best(self, known: Mapping[UUID, Standing | Procedure], limit: int) -> list[UUID]:
         """Those that fit, the best first; of equals the lower id."""
-        fit = {
-            identity: score * _weight(one) * _readiness(one, self._stems)
-            for identity, score in self._scores.items()
-            if (one := known.get(identity)) is not None and not _avoided(one, self._stems)
-        }
-        return sorted(fit, key=lambda identity: (-fit[identity], identity))[:limit]
+        fit: list[tuple[float, UUID]] = []
+        for identity, score in self._scores.items():
+            one = known.get(identity)
+            if one is None or (one.avoid_conditions and _avoided(one, self._stems)):
+                continue
+            ready = _readiness(one, self._stems) if one.preconditions else 1.0
+            fit.append((-score * _weight(one) * ready, identity))
+        fit.sort()
+        return [identity for _, identity in fit[:limit]]
 
 
 async def _by_ids(tools: Tools, ids: Sequence[UUID], scope: Scope) -> list[Procedure]:
@@ -122,8 +125,7 @@ async def _by_ids(tools: Tools, ids: Sequence[UUID], scope: Scope) -> list[Proce
 
 
 def _avoided(procedure: Standing | Procedure, words: frozenset[str]) -> bool:
-    conditions = procedure.avoid_conditions
-    return bool(conditions) and any(_holds(one, words) for one in conditions)
+    return any(_holds(one, words) for one in procedure.avoid_conditions)
 
 
 def _readiness(procedure: Standing | Procedure, words: frozenset[str]) -> float:
@@ -131,10 +133,8 @@ def _readiness(procedure: Standing | Procedure, words: frozenset[str]) -> float:
 
     What is not told may hold all the same, so that nothing is left out for it.
     """
-    conditions = procedure.preconditions
-    if not conditions:
-        return 1.0
-    return 1.0 + READY_BONUS * sum(_holds(one, words) for one in conditions) / len(conditions)
+    told = [_holds(one, words) for one in procedure.preconditions]
+    return 1.0 + READY_BONUS * sum(told) / len(told)
 
 
 def _holds(condition: str, words: frozenset[str]) -> bool:

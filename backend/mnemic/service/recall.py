@@ -297,7 +297,8 @@ def ranked(
 ) -> list[Scored]:
     """The candidates by their scores, the best first."""
     known = frozenset(statistics.actors)
-    told = _rescaled([_spoken_by(one, known) for one in candidates], model)
+    told = [_spoken_by(one, known) if one.kind == "fact" else one for one in candidates]
+    told = _rescaled(told, model)
     if words.unread:
         told = told_apart(told)
     return score(words, told, statistics.corpus, now=now)
@@ -305,9 +306,7 @@ def ranked(
 
 def _spoken_by(candidate: Candidate, actors: frozenset[str]) -> Candidate:
     """A fact counts as said by its subject only if that is somebody who speaks here."""
-    if candidate.kind == "fact" and candidate.actor not in actors:
-        return candidate._replace(actor="")
-    return candidate
+    return candidate if candidate.actor in actors else candidate._replace(actor="")
 
 
 def _rescaled(candidates: list[Candidate], model: RegisteredModel | None) -> list[Candidate]:

@@ -19,9 +19,10 @@ async def refuse_unfit(database: Database, *, require_durable: bool = True) -> N
     may be lost; `SchemaMismatch` if the schema is older, newer or missing.
     """
     async with database.open_unit(None, read_only=True) as unit:
-        server = await server_facts(unit.connection)
-        role = await role_facts(unit.connection)
-        revision = await revision_of(unit.connection)
+        with unit.deadline:
+            server = await server_facts(unit.connection)
+            role = await role_facts(unit.connection)
+            revision = await revision_of(unit.connection)
     if server.is_pooled and not database.expects_pooler:
         raise ConfigurationError(BEHIND_A_POOLER)
     found = [

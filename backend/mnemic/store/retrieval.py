@@ -245,7 +245,7 @@ class RetrievalStore:
     ) -> list[tuple[Candidate, Standing]]:
         """Procedures that the arms found among all visible from `scope`, with their standing."""
         rows = await self._unit.fetch(PROCEDURES, **values_of(scope, query))
-        return [(other_found(row[:-4]).candidate, _standing(*row[-4:])) for row in rows]
+        return [(other_found(row[:-4]).candidate, _standing(row[-4:])) for row in rows]
 
     @cached_property
     def arms(self) -> ArmStore:
@@ -261,9 +261,8 @@ def _once(found: Iterable[Found]) -> dict[UUID, Found]:
     return kept
 
 
-def _standing(
-    successes: int, failures: int, preconditions: list[str] | None, avoided: list[str] | None
-) -> Standing:
+def _standing(row: Any) -> Standing:
+    successes, failures, preconditions, avoided = row
     return Standing(successes, failures, tuple(preconditions or ()), tuple(avoided or ()))
 
 

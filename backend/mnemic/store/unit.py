@@ -17,15 +17,17 @@ from uuid import UUID
 
 import asyncpg
 
-from mnemic.errors import ConfigurationError, MnemicError, OutcomeUnknown, StoreUnavailable
+from mnemic.errors import ConfigurationError, MnemicError, StoreUnavailable
 from mnemic.model.scope import TenantId
 from mnemic.settings import DatabaseSettings
+from mnemic.store.deadline import Deadline
 from mnemic.store.embedding_models import EmbeddingModelStore
+from mnemic.store.ending import commit, roll_back
 from mnemic.store.entities import EntityStore
 from mnemic.store.episodes import EpisodeStore
 from mnemic.store.fact_ledger import FactLedger
 from mnemic.store.facts import FactStore
-from mnemic.store.faults import LOST, is_retryable, tells_outcome, translated
+from mnemic.store.faults import LOST, is_retryable, translated
 from mnemic.store.filtered import FilteredStore
 from mnemic.store.forgetting import ForgettingStore
 from mnemic.store.grants import GrantStore
@@ -50,7 +52,6 @@ __all__ = ["Database", "Unit"]
 T = TypeVar("T")
 
 _NO_TENANT = UUID(int=0)
-_ROLLBACK_SECONDS_MAX = 1.0
 _CLOSE_SECONDS_MAX = 10.0
 _BACKOFF_SECONDS = 0.01
 _BACKOFF_SECONDS_MAX = 0.5
@@ -60,37 +61,39 @@ class Unit:
     """One transaction of one tenant; its statements run one after another.
 
     Each raises `TimeoutError` after `seconds` without its answer: a server that is stalled says
-    nothing, and the driver's own deadline spares the exchanges that it adds to ours.
+    nothing, and the driver's own deadline spares the exchanges that it adds to ours. So the driver
+    is given none.
     """
 
     def __init__(self, connection: asyncpg.Connection, tenant: UUID, *, seconds: float) -> None:
         self.connection = connection
         self.tenant = tenant
         self.seconds = seconds
+        self.deadline = Deadline(seconds)
 
     async def fetch(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
         """All rows; the tenant is bound by the unit, never by the caller."""
         values["tenant"] = self.tenant
-        async with asyncio.timeout(self.seconds):
+        with self.deadline:
             return await self.connection.fetch(statement.sql, *statement.arguments(values))
 
     async def fetch_one(self, statement: Statement, **values: object) -> asyncpg.Record | None:
         """The first row, or nothing."""
         values["tenant"] = self.tenant
-        async with asyncio.timeout(self.seconds):
+        with self.deadline:
             return await self.connection.fetchrow(statement.sql, *statement.arguments(values))
 
     async def execute(self, statement: Statement, **values: object) -> int:
         """Run it; how many rows it touched."""
         values["tenant"] = self.tenant
-        async with asyncio.timeout(self.seconds):
+        with self.deadline:
             status = await self.connection.execute(statement.sql, *statement.arguments(values))
         return int(status.rsplit(" ", 1)[-1]) if status[-1:].isdigit() else 0
 
     async def execute_many(self, statement: Statement, rows: Sequence[dict[str, object]]) -> None:
         """Run it for each of `rows`, in their order, in one pipelined exchange."""
         given = [statement.arguments({**row, "tenant": self.tenant}) for row in rows]
-        async with asyncio.timeout(self.seconds):
+        with self.deadline:
             await self.connection.executemany(statement.sql, given)
 
     @cached_property
@@ -223,7 +226,6 @@ class Database:
                 min_size=0,
                 max_size=settings.pool_max,
                 timeout=settings.connect_timeout_seconds,
-                command_timeout=settings.timeout_seconds,
                 statement_cache_size=0 if settings.pgbouncer else 256,
                 server_settings=None if settings.pgbouncer else self._session,
                 init=prepare_behind_pooler if settings.pgbouncer else prepare_connection,
@@ -247,21 +249,23 @@ class Database:
         """
         pool = await self._pool()
         connection = await self._acquire(pool)
-        owner = tenant or _NO_TENANT
+        unit = Unit(connection, tenant or _NO_TENANT, seconds=self._settings.timeout_seconds)
         try:
             try:
-                await self._begin(connection, owner, read_only=read_only)
-                yield Unit(connection, owner, seconds=self._settings.timeout_seconds)
+                with unit.deadline:
+                    await self._begin(connection, unit.tenant, read_only=read_only)
+                yield unit
             except BaseException as fault:
-                await _roll_back(connection, fault)
+                await roll_back(connection, fault)
                 raise
-            await _commit(connection)
+            await commit(connection, unit.deadline)
         except Exception as fault:
             error = translated(fault)
             if error is None or error is fault:
                 raise
             raise error from fault
         finally:
+            unit.deadline.close()
             await self._release(pool, connection)
 
     async def transact(
@@ -349,48 +353,6 @@ async def _terminate(opening: asyncio.Future[asyncpg.Pool]) -> None:
     if opening.done() and not _failed(opening):
         opening.result().terminate()
         await asyncio.sleep(0)  # the transports close in the loop's next round
-
-
-async def _commit(connection: Any) -> None:
-    try:
-        status = await connection.execute("COMMIT")
-    except (*LOST, asyncpg.PostgresError) as fault:
-        if tells_outcome(fault):
-            await _roll_back(connection, fault)
-            raise
-        _give_up(connection)
-        raise OutcomeUnknown from fault
-    except BaseException as fault:
-        await _roll_back(connection, fault)  # cancelled: nothing of it may stay open
-        raise
-    if status != "COMMIT":
-        raise StoreUnavailable("The transaction was rolled back by the server.", status=status)
-
-
-async def _roll_back(connection: Any, why: BaseException) -> None:
-    """The connection has no open transaction, or is closed."""
-    if isinstance(why, OSError):  # TimeoutError is one: whoever does not answer cannot be told
-        _give_up(connection)
-        return
-    ending = asyncio.ensure_future(connection.execute("ROLLBACK"))
-    ending.add_done_callback(_ended)
-    try:
-        async with asyncio.timeout(_ROLLBACK_SECONDS_MAX):
-            await asyncio.shield(ending)
-    except BaseException:  # noqa: BLE001 - whatever stands in the way, no transaction stays open
-        _give_up(connection)
-
-
-def _give_up(connection: Any) -> None:
-    """Closed without a word; the server rolls back what it has not committed."""
-    with suppress(Exception):
-        connection.terminate()
-
-
-def _ended(ending: asyncio.Future[Any]) -> None:
-    """Its fault was heard, even if whoever waited for it was cancelled meanwhile."""
-    if not ending.cancelled():
-        ending.exception()
 
 
 async def _leave_as_is(connection: Any) -> None:
