@@ -12,10 +12,9 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from typing import Any, Literal, Self
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -27,6 +26,14 @@ from mnemic.errors import ConfigurationError
 from mnemic.model.embedding import DIMENSIONS_MAX
 from mnemic.settings_context import ContextSettings
 from mnemic.settings_section import Section as _Section
+from mnemic.settings_values import (
+    AsyncDsn,
+    CacheDsn,
+    Folder,
+    Named,
+    Secret,
+    without_password,
+)
 
 __all__ = [
     "ContextSettings",
@@ -46,35 +53,6 @@ __all__ = [
 
 SETTINGS_FILE = "MEM_SETTINGS_FILE"
 PREFIX = "MEM_"
-_POSTGRES_SCHEMES = ("postgresql", "postgres", "postgresql+asyncpg")
-_REDIS_SCHEMES = ("redis", "rediss", "unix")
-
-
-def _url_of(schemes: tuple[str, ...], value: SecretStr) -> SecretStr:
-    parts = urlsplit(value.get_secret_value())
-    if parts.scheme not in schemes:
-        message = f"the URL must start with one of {', '.join(f'{s}://' for s in schemes)}"
-        raise ValueError(message)
-    try:
-        parts.port  # noqa: B018 - reading it is the check
-    except ValueError:
-        # Not in the words of the parser, which quotes what it took for a port.
-        message = "the port must be a number; write / : and @ of a password as %2F %3A and %40"
-        raise ValueError(message) from None
-    return value
-
-
-def _postgres(value: SecretStr) -> SecretStr:
-    return _url_of(_POSTGRES_SCHEMES, value)
-
-
-def _redis(value: SecretStr) -> SecretStr:
-    return _url_of(_REDIS_SCHEMES, value)
-
-
-# pydantic's PostgresDsn refuses URLs of unix sockets (`postgresql://user@/db?host=/run`).
-AsyncDsn = Annotated[SecretStr, AfterValidator(_postgres)]
-CacheDsn = Annotated[SecretStr, AfterValidator(_redis)]
 
 
 def default_data_dir() -> Path:
@@ -95,8 +73,8 @@ def default_data_dir() -> Path:
 class EmbeddedSettings(_Section):
     """The servers that ship as wheels; used for each URL that is not set."""
 
-    data_dir: Path = Field(default_factory=default_data_dir, description="folder of the data")
-    run_as: str | None = Field(
+    data_dir: Folder = Field(default_factory=default_data_dir, description="folder of the data")
+    run_as: Named | None = Field(
         default=None,
         description="system user that runs the servers when started by root; "
         "default: `mnemic` if there is one, else `nobody`",
@@ -142,15 +120,15 @@ class EmbeddingSettings(_Section):
     """Which model turns text into vectors."""
 
     provider: Literal["local", "openai"] = "local"
-    model: str = Field(default="all-MiniLM-L6-v2-int8", min_length=1, max_length=200)
+    model: Named = Field(default="all-MiniLM-L6-v2-int8", max_length=200)
     dimensions: int = Field(
         default=384,
         ge=8,
         le=DIMENSIONS_MAX,
         description=f"numbers a vector; more than {DIMENSIONS_MAX:,} do not fit the covering index",
     )
-    base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint")
-    api_key: SecretStr | None = None
+    base_url: Named | None = Field(default=None, description="OpenAI-compatible endpoint")
+    api_key: Secret | None = None
     timeout_seconds: float = Field(default=10, gt=0, le=300)
     retry_max: int = Field(default=2, ge=0, le=10)
     batch_max: int = Field(default=64, ge=1, le=2_048, description="texts a call")
@@ -189,9 +167,8 @@ class WorkingSettings(_Section):
     place: Literal["valkey", "postgres", "local"] = Field(
         default="valkey", description="`local` is this process alone, for tests"
     )
-    namespace: str = Field(
+    namespace: Named = Field(
         default="mnemic",
-        min_length=1,
         max_length=200,
         description="keeps deployments apart that share one Valkey",
     )
@@ -218,6 +195,7 @@ class WorkingSettings(_Section):
     tombstone_ttl: timedelta = Field(
         default=timedelta(days=1),
         ge=timedelta(minutes=1),
+        le=timedelta(days=36_600),
         description="how long after it an outage can still be merged",
     )
     durable_lease_seconds: float = Field(
@@ -247,7 +225,9 @@ class WorkingSettings(_Section):
 class MaintenanceSettings(_Section):
     """What the worker does when beat says so."""
 
-    idle_after: timedelta = Field(default=timedelta(minutes=30), gt=timedelta(0))
+    idle_after: timedelta = Field(
+        default=timedelta(minutes=30), gt=timedelta(0), le=timedelta(days=36_600)
+    )
     end_idle_every_seconds: float = Field(default=60, ge=1, le=86_400)
     embed_missing_every_seconds: float = Field(default=60, ge=1, le=86_400)
     expire_every_seconds: float = Field(default=3_600, ge=1, le=86_400)
@@ -359,18 +339,3 @@ def _masked(held: Any, shown: Any) -> Any:
     if isinstance(held, str) and "://" in held:
         return without_password(held)
     return shown
-
-
-def without_password(url: str) -> str:
-    """The URL as it may be shown: `***` stands for each password in it."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "***"
-    user, at, host = parts.netloc.rpartition("@")
-    name, colon, _ = user.partition(":")
-    netloc = f"{name}{colon and ':***'}{at}{host}"
-    pairs = parse_qsl(parts.query, keep_blank_values=True)
-    hidden = [(key, "***" if "password" in key.lower() else value) for key, value in pairs]
-    query = urlencode(hidden, safe="*/") if ("***" in dict(hidden).values()) else parts.query
-    return urlunsplit(parts._replace(netloc=netloc, query=query))

@@ -48,15 +48,19 @@ def read_settings(*, warns: bool = True) -> MemorySettings:
             if meant:
                 log.warning("settings.misspelt", variable=name, meant=meant)
     try:
-        return MemorySettings()
+        settings = MemorySettings()
     except ValidationError as fault:
         raise explained(fault) from None
     except SettingsError as fault:
         raise ConfigurationError(f"{fault}; write a JSON object, or set its parts") from None
-    except tomllib.TOMLDecodeError as fault:
+    except RecursionError:
+        raise ConfigurationError(f"{_nested_too_deep()} is nested too deep; flatten it") from None
+    except (OSError, ValueError) as fault:  # not TOML, not UTF-8, numbers without an end
         raise ConfigurationError(
-            f"{environment().get(SETTINGS_FILE)} is not TOML: {fault}; correct it"
+            f"{environment().get(SETTINGS_FILE)} is not TOML that can be read: {fault}; correct it"
         ) from None
+    _refuse_null_sections()
+    return settings
 
 
 def explained(fault: ValidationError) -> ConfigurationError:
@@ -74,6 +78,31 @@ def explained(fault: ValidationError) -> ConfigurationError:
     return ConfigurationError("\n".join(lines), problems=problems)
 
 
+def _refuse_null_sections() -> None:
+    """A section that is null would hide the variables of its parts, and leave them the default."""
+    for variable, text in _given_sections().items():
+        if text.strip() == "null":
+            raise ConfigurationError(f"{variable} is null; write a JSON object, or unset it")
+
+
+def _nested_too_deep() -> str:
+    """The first variable of a section that no reader comes to the end of, else the file."""
+    for variable, text in _given_sections().items():
+        try:
+            json.loads(text)
+        except RecursionError:
+            return variable
+        except ValueError:
+            continue
+    return str(environment().get(SETTINGS_FILE))
+
+
+def _given_sections() -> dict[str, str]:
+    """The variables that set a whole section as JSON."""
+    known = {variable_of(section) for section in MemorySettings.model_fields}
+    return {name: text for name, text in environment().items() if name.upper() in known}
+
+
 def origins() -> dict[str, str]:
     """Where the process has each value from, by dotted name.
 
@@ -82,7 +111,7 @@ def origins() -> dict[str, str]:
     try:
         named = settings_file()
         written = tomllib.loads(named.read_text("utf-8")) if named else {}
-    except (ConfigurationError, OSError, ValueError):
+    except (ConfigurationError, OSError, ValueError, RecursionError):
         named, written = None, {}
     found = {}
     for name in value_names():
@@ -115,7 +144,7 @@ def _origin_in_environment(name: str) -> str | None:
         return None
     try:
         holds = _is_in(json.loads(environment()[whole]), inner)
-    except ValueError:
+    except (ValueError, RecursionError):
         holds = True
     return f"environment variable {whole}" if holds else None
 

@@ -294,7 +294,7 @@ HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("remember", {**SEMANTIC, "tags": ["a\x00"]}, "tags: must not hold a NUL character"),
     ("remember", {**SEMANTIC, "trust": 0}, "trust: Extra inputs are not permitted"),
     ("remember", {**SEMANTIC, "idempotency_key": "k" * 501}, "idempotency_key: String should"),
-    ("remember", {"memory_type": "procedural", "content": "x"}, "content: a procedure is"),
+    ("remember", {"memory_type": "procedural", "content": "x"}, "content: must be the name"),
     ("forget", {"ids": []}, "ids: List should have at least 1 item"),
     ("forget", {"ids": "*"}, "ids: Input should be a valid list"),
     ("forget", {"ids": ["*"]}, "ids[0]: Input should be a valid UUID"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import socket
 import subprocess
 import sys
 import textwrap
 import threading
+from random import Random
 from typing import Any
 
 import pytest
@@ -102,6 +104,29 @@ async def test_an_answer_in_another_form_says_where_to_look(
 
     with pytest.raises(EmbedderUnavailable, match=r"embedding\.base_url"):
         await remote.embed(["text"])
+
+
+@pytest.mark.parametrize("status", [200, 400, 404, 500])
+async def test_no_bytes_of_a_server_reach_a_caller_as_anything_but_unavailable(
+    endpoint: Any, remote: Any, pytestconfig: pytest.Config, status: int
+) -> None:
+    random = Random(pytestconfig.getoption("--seed"))
+    whole = json.dumps(endpoint.answer_with([endpoint.raw_vector("text")])[1]).encode()
+    answers = [random.randbytes(random.randint(0, 60)) for _ in range(10)]
+    for _ in range(30):
+        at = random.randrange(len(whole))
+        answers.append(whole[:at] + random.choice([b"", b"\xff", b"null", b"1e999", b"[", b'"']))
+
+    numbers = json.dumps(endpoint.raw_vector("text")).encode()
+    answers += [b"[" * 5_000, b"9" * 5_000, whole.replace(numbers, b"[" + b"9" * 4_000 + b"]")]
+    for answer in answers:
+        endpoint.always((status, answer))
+        with pytest.raises((EmbedderUnavailable, ConfigurationError)) as caught:
+            await remote.embed(["text"])
+        assert 0 < len(str(caught.value)) < 600
+
+    endpoint.always((200, whole))
+    assert len(await remote.embed(["text"])) == 1
 
 
 async def test_a_failing_server_is_asked_again(endpoint: Any) -> None:
@@ -357,7 +382,7 @@ def test_a_forked_child_opens_a_client_of_its_own(endpoint: Any) -> None:
     assert len(endpoint.connections) == 2
 
 
-@pytest.mark.parametrize("base_url", ["localhost:11434", "ftp://host", "http://", "not a url"])
+@pytest.mark.parametrize("base_url", ["localhost:11434", "ftp://host", "http://", "not a url", ""])
 def test_an_address_that_is_none_is_refused_at_once(base_url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"embedding\.base_url"):
         OpenAIEmbedder(model="toy", dimensions=8, base_url=base_url)

@@ -136,10 +136,14 @@ def test_durable_servers_are_not_discarded(folder: Path) -> None:
         servers.discard()
 
 
-def test_a_state_of_another_release_is_refused(own_folder: Path) -> None:
+def test_a_state_of_another_release_is_refused_and_so_is_one_that_is_broken(
+    own_folder: Path,
+) -> None:
+    state = own_folder / "state.json"
     with start(EmbeddedSettings(data_dir=own_folder), durable=False):
-        text = (own_folder / "state.json").read_text()
-        (own_folder / "state.json").write_text(json.dumps({**json.loads(text), "format": 0}))
-
-        with pytest.raises(ConfigurationError, match="another release"):
-            start(EmbeddedSettings(data_dir=own_folder), durable=False)
+        text = state.read_text()
+        other = json.dumps({**json.loads(text), "format": 0})
+        for wrong in (other, "", text[:40], "[]", "null", "[" * 100_000, "\x00" * 40, "\udcff"):
+            state.write_text(wrong, errors="surrogateescape")
+            with pytest.raises(ConfigurationError, match=r"another release, or is broken"):
+                start(EmbeddedSettings(data_dir=own_folder), durable=False)

@@ -44,7 +44,6 @@ async def assert_closed(memory: MemoryManager, places: Mapping[str, Scope], quer
         allowed = {word for word, place in places.items() if place in viewer.chain}
         own = {word for word, place in places.items() if place == viewer}
         for way, text in answers.items():
-            assert tokens_in(text) <= allowed, way
-        assert own <= set().union(*(tokens_in(text) for text in answers.values()))
-        assert own <= tokens_in(answers["working"])
-        assert not (tokens_in(answers["working"]) - own)
+            assert tokens_in(text) <= allowed, f"{way} shows what stands elsewhere"
+        assert own <= set().union(*(tokens_in(text) for text in answers.values())), "shows nothing"
+        assert tokens_in(answers["working"]) == own, "working memory is another's"

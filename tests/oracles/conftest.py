@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from mnemic import MemoryManager, Scope
 from mnemic.embedded import EmbeddedServers
 from mnemic.testing import a_scope
 
-sys.path.append(str(Path(__file__).parents[1]))
+# importlib mode does not find the modules beside the tests, nor those of the isolation proof.
+sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "isolation")]
 
 from oracles.stage import Stage, standing
 
@@ -28,6 +30,12 @@ async def stage(servers: EmbeddedServers, template: str) -> AsyncIterator[Stage]
 @pytest.fixture
 def memory(stage: Stage) -> MemoryManager:
     return stage.memory
+
+
+@pytest.fixture
+def seen(stage: Stage) -> asyncpg.Connection:
+    """A connection that sees through every wall."""
+    return stage.seen
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from mnemic.store import roles
 from mnemic.store.unit import Unit
 from mnemic.testing import HashingEmbedder, TickingClock
 from mnemic.wiring import Wiring
+from oracles.doors import Kept
 
 _TABLES = """
     SELECT c.relname FROM pg_class c
@@ -37,6 +38,9 @@ class Stage:
     counting: str
     settings: MemorySettings
     clock: TickingClock
+
+    def __repr__(self) -> str:
+        return "Stage"  # in what a failing property prints
 
     @property
     def tools(self) -> Tools:
@@ -61,7 +65,7 @@ class Stage:
         kept: dict[str, Any] = {row["name"]: row["count"] for row in rows if row["count"]}
         return kept | {"working": await self.memory.at(scope).working.record()}
 
-    async def kept(self, receipt: Receipt, scope: Scope) -> Any:
+    async def kept(self, receipt: Receipt | Kept, scope: Scope) -> Any:
         """The memory that a receipt tells of."""
 
         async def read(unit: Unit) -> Sequence[MemoryItem]:

@@ -82,7 +82,8 @@ async def assert_changes_nothing(
         answer = await call()
     except MnemicError as fault:
         answer = fault
-    assert difference(before, await rows_of(seen, scope)) == {}
+    changed = difference(before, await rows_of(seen, scope))
+    assert changed == {}, f"changed: {changed}"
     return answer
 
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from mnemic import Episode, EpisodeCreate, InvalidInput, MemoryManager, MnemicError, Outcome, Scope
+from mnemic import InvalidInput, MemoryManager, MnemicError, Outcome, Scope
 from mnemic.testing import a_fact
 from oracles.answers import answer_of, is_precise, refused
-from oracles.filters import browsed
 from oracles.reach import nothing_wider, within_budget, within_limit
 from oracles.round_trip import reads_back, same
-from oracles.stage import Stage
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
-EPISODES = 40
-TYPES = ("deploy", "review", "100%")
 
 
 async def _answers(reply: Any = None, error: Exception | None = None) -> Any:
@@ -121,51 +114,3 @@ async def test_what_comes_from_elsewhere_or_beyond_a_bound_is_seen(
         within_budget(replace(section, budget=section.tokens - 1))
     with pytest.raises(AssertionError):
         within_budget(replace(section, tokens=section.tokens - 1))
-
-
-@pytest.fixture(scope="module")
-async def episodes(stage: Stage) -> tuple[Scope, Sequence[Episode]]:
-    """Episodes of three types and outcomes, some of them at the same moment."""
-    scope = Scope.user("filters")
-    here = stage.memory.at(scope).episodic
-    kept = [
-        await here.record_episode(
-            EpisodeCreate(
-                task_description=f"Task {place}",
-                occurred_at=AT + timedelta(hours=place // 3),
-                task_type=TYPES[place % 3],
-                outcome=list(Outcome)[place % 5 % 3],
-            )
-        )
-        for place in range(EPISODES)
-    ]
-    return scope, kept
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(
-    limit=st.integers(1, EPISODES + 5),
-    hours=st.integers(-1, EPISODES // 3 + 1),
-    outcome=st.sampled_from(list(Outcome)),
-    task_type=st.sampled_from([*TYPES, "100x", "none"]),
-)
-def test_a_filter_finds_in_the_database_what_it_finds_in_memory(
-    stage: Stage,
-    episodes: tuple[Scope, Sequence[Episode]],
-    run_here: Any,
-    limit: int,
-    hours: int,
-    outcome: Outcome,
-    task_type: str,
-) -> None:
-    scope, kept = episodes
-    here = stage.memory.at(scope).episodic
-    since = AT + timedelta(hours=hours)
-
-    recent = run_here(here.get_recent(limit, since))
-    of_outcome = run_here(here.get_by_outcome(outcome, limit))
-    of_type = run_here(here.get_by_task_type(task_type, limit))
-
-    assert recent == browsed(kept, limit=limit, since=since)
-    assert of_outcome == browsed(kept, limit=limit, outcome=outcome)
-    assert of_type == browsed(kept, limit=limit, task_type=task_type)

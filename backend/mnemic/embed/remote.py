@@ -82,7 +82,7 @@ class OpenAIEmbedder:
                 "set embedding.api_key for OpenAI, or embedding.base_url for another endpoint"
             )
         self._signature = ModelSignature(model, "remote", dimensions)
-        self._base_url = base_url or DEFAULT_BASE_URL
+        self._base_url = DEFAULT_BASE_URL if base_url is None else base_url
         self._host = _host_of(self._base_url)
         self._api_key = api_key or NO_KEY
         self._timeout_seconds = timeout_seconds
@@ -187,7 +187,9 @@ class OpenAIEmbedder:
                 f"({type(fault).__name__})",
                 host=self._host,
             ) from fault
-        except (openai.OpenAIError, AttributeError, TypeError, ValueError) as fault:
+        except EmbedderUnavailable:
+            raise
+        except Exception as fault:  # whatever parses the answer, its bytes can be any
             raise EmbedderUnavailable(
                 "the embedding endpoint does not answer in OpenAI's form; "
                 f"check embedding.base_url ({type(fault).__name__})"

@@ -71,12 +71,17 @@ def stops_now(folder: Path) -> bool:
 def read_state(folder: Path) -> dict[str, Any]:
     """The guard's last words; empty when there never was one."""
     try:
-        state: dict[str, Any] = json.loads((folder / STATE).read_text(encoding="utf-8"))
+        state = json.loads((folder / STATE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    if state.get("format") != STATE_FORMAT:
+    except (
+        ValueError,
+        RecursionError,
+    ):  # torn when the power went, or not ours
+        state = None
+    if not isinstance(state, dict) or state.get("format") != STATE_FORMAT:
         raise ConfigurationError(
-            f"{folder / STATE} was written by another release; end the programs that use "
-            f"{folder}, then remove that file"
+            f"{folder / STATE} was written by another release, or is broken; end the programs that "
+            f"use {folder}, then remove that file"
         )
     return state

@@ -78,7 +78,7 @@ def parse_steps(content: str) -> tuple[str, tuple[Step, ...]]:
             heading.append(line.strip())
     if not steps or not heading:
         raise InvalidInput(
-            "a procedure is a name on the first line, then 1 to "
+            "must be the name of a procedure on the first line, then 1 to "
             f"{STEPS_MAX} steps, each on a line of its own:\nDeploy the service\n"
             "1. Run the tests\n2. Tag the release",
             field="content",

@@ -299,7 +299,7 @@ def _password_of(url: SecretStr | None, role: str, setting: str) -> str | None:
 
 def _place(url: str) -> str:
     """The database as a person may be told of it: which server, and as whom."""
-    from mnemic.settings import without_password
+    from mnemic.settings_values import without_password
 
     return without_password(url)
 
