@@ -83,7 +83,7 @@ async def assert_changes_nothing(
     except MnemicError as fault:
         answer = fault
     changed = difference(before, await rows_of(seen, scope))
-    assert changed == {}, f"changed: {changed}"
+    assert changed == {}, f"changed: {sorted(changed)}"
     return answer
 
 

@@ -20,21 +20,23 @@ from mnemic import (
     MemoryManager,
     MemorySettings,
     Scope,
+    Unavailable,
     UnknownFormat,
     upgrade,
 )
+from mnemic.edge.mcp.refusals import refusal
 from mnemic.model.embedding import ModelSignature, Vector
 from mnemic.model.transcript import BadLine, Entry, read
 from mnemic.service.doctor import Patient, Verdict, examine
 from mnemic.store.upgrade import current
-from mnemic.testing import HashingEmbedder, a_scope
+from mnemic.testing import HashingEmbedder, a_fact, a_scope, a_turn
+from oracles.failing import failing
 from oracles.reading import ways_that_show
 from oracles.stored import canonical_facts, difference, rows_of
 
 NOT_APPLICABLE: dict[str, str] = {
     "M13": "tests/edge/test_mcp_stdio.py reads every line of standard output while all is logged.",
     "M21": "Nothing explains a recall beside the recall itself, so the two cannot differ.",
-    "M22": "No answer of the database reaches a query, and no query is made by a retry.",
 }
 
 OLD, NEW = datetime(2019, 1, 1, tzinfo=UTC), datetime(2025, 6, 1, tzinfo=UTC)
@@ -174,3 +176,27 @@ async def test_m12_what_holds_nothing_that_can_be_read_is_not_an_empty_success(
     assert told
     assert all(isinstance(one, BadLine | UnknownFormat) for one in told)
     assert report.facts_added == 1
+
+
+async def test_m22_nothing_that_the_database_says_is_told_or_asked_again(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection
+) -> None:
+    word = "heliotrope"
+    calls: list[Callable[[], Any]] = [
+        lambda: memory.store_fact(a_fact(object=word), scope=scope),
+        lambda: memory.remember(f"It was {word}.", scope=scope, memory_type="episodic"),
+        lambda: memory.sessions.append([a_turn(word)], scope=scope.session("s")),
+    ]
+
+    told = []
+    async with failing(seen, scope, "audit_log", "INSERT"):
+        for call in calls:
+            with pytest.raises(Unavailable) as refused:
+                await call()
+            told += [str(refused.value), str(refusal(refused.value)), str(refused.value.context)]
+
+    for internal in ("no space left", "mnemic.", "audit_log", "INSERT", "refusal_", word):
+        assert not [one for one in told if internal in one], internal
+    await calls[0]()
+    found = await memory.recall(word, scope=scope, floor=0.0)
+    assert word in found.hits[0].text
