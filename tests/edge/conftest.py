@@ -18,6 +18,9 @@ from typing import Any
 import pytest
 import structlog
 
+# importlib mode does not find the modules beside the tests.
+sys.path.append(str(Path(__file__).parents[1]))
+
 from mnemic.edge.cli.endings import run_app
 from mnemic.edge.main import app
 from mnemic.embedded import EmbeddedServers

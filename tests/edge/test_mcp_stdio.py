@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,8 +26,10 @@ from mnemic.embedded.control import guard_lives
 from mnemic.manager import MemoryManager
 from mnemic.model.scope import Scope
 from mnemic.settings import DatabaseSettings, MemorySettings
+from oracles.doors import drawn
 
 PATIENCE_SECONDS = 60.0
+DRAWN = 25
 LINE_BYTES_MAX = 64 * 1024 * 1024
 COMMAND = [sys.executable, "-m", "mnemic.edge.main"]
 
@@ -205,6 +208,56 @@ async def test_only_the_protocol_is_written_and_all_that_is_sent_is_answered_at_
     assert code == 0
     events = [json.loads(line)["event"] for line in logged.splitlines()]
     assert any("Initializing server" in event for event in events)
+
+
+async def answers_until(server: Server, number: int) -> list[dict[str, Any]]:
+    """What is answered, the call of that number last."""
+    answers = [await server.next()]
+    while answers[-1].get("id") != number:
+        answers.append(await server.next())
+    return answers
+
+
+def is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+async def test_whatever_bytes_come_they_are_answered_and_so_is_the_next_call(
+    environment: dict[str, str], pytestconfig: pytest.Config
+) -> None:
+    drawn_lines = drawn(pytestconfig.getoption("--seed"), count=DRAWN)
+    form = json.dumps({"jsonrpc": "2.0", "id": 0, **call("recall", query="QUERY")}).encode()
+    asked = {
+        number: form.replace(b'"id": 0', b'"id": %d' % number).replace(b"QUERY", raw)
+        for number, raw in enumerate(drawn_lines, start=10)
+    }
+
+    answers: list[dict[str, Any]] = []
+    async with started(environment, "mcp", "--user", "bytes") as server:
+        await server.ask(1, HELLO)
+        await server.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        for number, raw in enumerate(drawn_lines, start=10):
+            for line in (
+                raw,
+                asked[number],
+                b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % -number,
+            ):
+                await server.send(line)
+            answers += await answers_until(server, -number)
+        code, rest, _ = await server.ended()
+
+    answers += map(json.loads, rest.splitlines())
+    told = Counter(answer.get("id") for answer in answers)
+    readable = [number for number, line in asked.items() if is_json(line)]
+    assert code == 0
+    assert len(readable) > len(asked) // 3
+    assert {number: told[number] for number in readable} == dict.fromkeys(readable, 1)
+    assert {number: told[-number] for number in asked} == dict.fromkeys(asked, 1)
+    assert told[None] <= 2 * len(asked)
 
 
 async def test_the_scope_is_what_the_start_said(environment: dict[str, str], database: Any) -> None:

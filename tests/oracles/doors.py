@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from mnemic import EpisodeCreate, MemoryManager, ProcedureCreate, Receipt, Scope
 from mnemic.testing import a_fact, a_turn
 from mnemic.testing.builders import AT
 
-__all__ = ["DOORS", "SHAPES", "Door", "Kept", "Sent", "raw", "readings"]
+__all__ = ["DOORS", "SHAPES", "Door", "Kept", "Sent", "drawn", "raw", "readings"]
 
 SHAPES = (
     b"",
@@ -47,6 +48,14 @@ raw = (
     | st.text(max_size=20).map(lambda text: text.encode(errors="surrogatepass"))
 )
 """Bytes of every kind: random ones, some with a history, and texts."""
+
+
+def drawn(seed: int, *, count: int) -> list[bytes]:
+    """The shapes, and so many of random bytes, each on one line, where Hypothesis cannot be."""
+    random = Random(seed)
+    made = [random.randbytes(random.randint(1, 60)) for _ in range(count)]
+    return [one.replace(b"\n", b"\r") for one in (*SHAPES, *made)]
+
 
 readings: dict[str, Callable[[bytes], str]] = {
     "a strict reader": lambda given: given.decode(errors="replace"),
