@@ -154,7 +154,7 @@ async def _of_a_tenant(memory: MemoryManager, _: Scope, text: str) -> Sent:
 
 
 async def _under_a_key(memory: MemoryManager, scope: Scope, text: str) -> Sent:
-    await memory.at(scope).working.set(text, [text])
+    await memory.at(scope).working.set(text, 1)
     return Sent(scope, key=text)
 
 
