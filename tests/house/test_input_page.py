@@ -38,6 +38,7 @@ INNER = {
     "service.episodes.TOPICS_SHOWN_MAX",
     "service.procedures.PATTERNS_MAX",
     "service.procedures.CANDIDATES_MAX",
+    "service.procedures.CONDITIONS_CACHED_MAX",
     "service.record_procedure.PATTERN_MEMORY_MAX",
     "service.record_procedure.PATTERNS_CACHED_MAX",
 }
