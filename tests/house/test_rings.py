@@ -18,6 +18,8 @@ BESIDE = {
     "__init__": "re-exports names of every ring, lazily",
     "embedded": "starts the servers; knows no ring but the errors",
     "settings": "sections are handed to every ring",
+    "settings_context": "a section of them",
+    "settings_section": "what each section of them is",
     "settings_reading": "reads them for the entry points and says where each came from",
     "testing": "is for hosts' tests",
 }
