@@ -141,6 +141,23 @@ FILTERS: tuple[Filter, ...] = (
         0.0,
         _NO_NUMBERS,
     ),
+    # Kinds of few memories, since with a filter more may be found than without; tests/service holds
+    # every field against the same filter in memory.
+    Filter(
+        "filters",
+        lambda memory, scope, value, limit: _hits(memory, scope, limit, filters=value),
+        _hits,
+        lambda hit, value: hit.kind in value["kind"]["in"],
+        st.lists(st.sampled_from(["turn", "fact", "procedure"]), max_size=3).map(
+            lambda kinds: {"kind": {"in": kinds}}
+        ),
+        {"kind": {"in": ["fact"]}},
+        (
+            *("kind", ["kind"], 5, [{"kind": "fact"}], {"nothing": 1}, {5: 1}, {"$ne": None}),
+            *({"kind": {"like": "f%"}}, {"kind": {"in": "fact"}}, {"outcome": "splendid"}),
+            *({"trust": float("nan")}, {"occurred_at": {"ge": "soon"}}, {"tags": "\x00"}),
+        ),
+    ),
     Filter(
         "pattern",
         lambda memory, scope, value, _limit: _keys(memory, scope, value),

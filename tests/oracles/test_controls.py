@@ -91,7 +91,9 @@ async def test_every_way_of_reading_shows_something_of_somewhere(
         ("Heliotrope\n1. Say heliotrope", "procedural"),
     ):
         await memory.remember(text, scope=scope, memory_type=kind)
-    await memory.store_fact(a_fact(object="heliotrope"), scope=scope)
+    for predicate in ("uses", "prefers_tool"):
+        told = a_fact(predicate=predicate, object="heliotrope")
+        await memory.store_fact(told, scope=scope)
     await memory.sessions.append([a_turn("Say heliotrope.")], scope=session)
     await memory.at(session).working.set("k", "heliotrope")
     await memory.at(session).working.create_checkpoint()

@@ -7,6 +7,7 @@ import json
 from array import array
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +20,7 @@ from mnemic import (
     EmbeddingMismatch,
     MemoryManager,
     MemorySettings,
+    RecallStage,
     Scope,
     Unavailable,
     UnknownFormat,
@@ -36,7 +38,6 @@ from oracles.stored import canonical_facts, difference, rows_of
 
 NOT_APPLICABLE: dict[str, str] = {
     "M13": "tests/edge/test_mcp_stdio.py reads every line of standard output while all is logged.",
-    "M21": "Nothing explains a recall beside the recall itself, so the two cannot differ.",
 }
 
 OLD, NEW = datetime(2019, 1, 1, tzinfo=UTC), datetime(2025, 6, 1, tzinfo=UTC)
@@ -200,3 +201,34 @@ async def test_m22_nothing_that_the_database_says_is_told_or_asked_again(
     await calls[0]()
     found = await memory.recall(word, scope=scope, floor=0.0)
     assert word in found.hits[0].text
+
+
+async def test_m21_what_explains_a_recall_is_that_recall(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    chance, words = Random(1), ("lease", "vault", "red", "green", "deploy", "cat", "sofa")
+    session = scope.session("s")
+    said = [a_turn(f"The {' '.join(chance.sample(words, 3))} it was.") for _ in range(30)]
+    kept = [one.id for one in await memory.sessions.append(said, scope=session)]
+    facts = [await memory.store_fact(a_fact(object=word), scope=scope) for word in words]
+    kept += [one.id for one in facts]
+
+    for _ in range(10):
+        query = " ".join(chance.sample(words, 2))
+        scores = [hit.score for hit in (await memory.recall(query, scope=session, floor=0.0)).hits]
+        asked: dict[str, Any] = {
+            "scope": session,
+            "limit": 8,
+            "floor": min(sum(scores[3:5]) / 2, 1.0),
+        }
+        live = await memory.recall(query, **asked)
+        told = await memory.recall(query, explain=True, **asked)
+        returned = {hit.id for hit in live.hits}
+        why = {one: (await memory.why_not(query, one, **asked)).stage for one in kept[::2]}
+
+        assert (live.explanation, told.explanation is None) == (None, False)
+        assert [hit.id for hit in told.hits] == [hit.id for hit in live.hits]
+        assert 0 < len(returned) <= 8
+        assert {one for one, stage in why.items() if stage is RecallStage.RETURNED} == {
+            *kept[::2]
+        } & returned
