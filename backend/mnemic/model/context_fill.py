@@ -31,7 +31,7 @@ OVER = "over the budget"
 NOT_APPROVED = "not approved"
 TWICE = "says the same as another item"
 # By how much an item may cost less within a text than by itself, in tokens.
-MERGED_MAX = 8
+MERGED_MAX = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +63,15 @@ def fill(
     `found` are in the order of their titles, the best of each first. The budget holds for the text
     of the whole in `form`, frames included.
     """
-    head = _Draft(form, counter, min(quotas.stable, budget))
+    pieces_counter = _Remembering(counter)
+    head = _Draft(form, pieces_counter, min(quotas.stable, budget))
     for item in known:
         head.offer(item, head.cost(item))
     shown = {item.id for item in head.kept}
     rest = [item for item in found if item.id not in shown]
     told = shown | {item.id for item in rest}
     rest += [replace(item, section=FACTS_FURTHER) for item in known if item.id not in told]
-    draft = _Draft(form, counter, budget, head=head.kept)
+    draft = _Draft(form, pieces_counter, budget, head=head.kept)
     omitted = [*refused, *_fill(draft, rest, quotas)]
     tokens = draft.count()
     while tokens > budget:  # a counter for which a whole costs more than its parts
@@ -133,13 +134,26 @@ def _fill(draft: _Draft, items: Sequence[ContextItem], quotas: Quotas) -> list[O
     ]
 
 
+class _Remembering:
+    """Counts a piece once; titles, frames and what is offered again cost no second reading."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self.counter = counter
+        self._known: dict[str, int] = {}
+
+    def count(self, text: str) -> int:
+        if text not in self._known:
+            self._known[text] = self.counter.count(text)
+        return self._known[text]
+
+
 class _Draft:
     """What is in so far, and the most that it may cost."""
 
     def __init__(
         self,
         form: ContextForm,
-        counter: TokenCounter,
+        counter: _Remembering,
         budget: int,
         *,
         head: Sequence[ContextItem] = (),
@@ -208,7 +222,7 @@ class _Draft:
 
     def count(self) -> int:
         """What the text of the whole costs; nothing without items."""
-        return self._counter.count(self.text()) if self.kept else 0
+        return self._counter.counter.count(self.text()) if self.kept else 0
 
 
 def _omission(item: ContextItem, reason: str) -> Omission:

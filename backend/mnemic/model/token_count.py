@@ -45,28 +45,29 @@ class EstimatedTokens:
 
     def count(self, text: str) -> int:
         """As the class says, rounded up."""
-        tokens = sum(_cost(match) for match in _PIECES.finditer(text))
+        tokens = _pieces(text)
         for run in _RUN.findall(text):
             if all(kind.search(run) for kind in _MIXED):  # an id, or encoded bytes
-                pieces = sum(_cost(piece) for piece in _PIECES.finditer(run))
-                tokens += max(0, math.ceil(len(run) / _DENSE_CHARACTERS) - pieces)
+                tokens += max(0, math.ceil(len(run) / _DENSE_CHARACTERS) - _pieces(run))
         return math.ceil(tokens * SAFETY)
 
 
-def _cost(match: re.Match[str]) -> int:
-    length = match.end() - match.start()
-    kind = match.lastgroup
-    if kind == "latin":
-        return _of_word(length)
-    if kind == "digits":
-        return math.ceil(length / _DIGITS)
-    if kind == "space":
-        return 0 if match[0] == " " else 1
-    if kind == "alphabet":
-        return math.ceil(length / _ALPHABET_CHARACTERS)
-    if kind == "letters":
-        return sum(map(_of_character, match[0]))
-    return _of_character(match[0])
+def _pieces(text: str) -> int:
+    """All pieces of a text; a word or a space at a time, since most of them are."""
+    tokens = 0
+    for match in _PIECES.finditer(text):
+        kind = match.lastgroup
+        if kind == "latin":
+            tokens += _of_word(match.end() - match.start())
+        elif kind == "space":
+            tokens += match[0] != " "
+        elif kind == "digits":
+            tokens += math.ceil(len(match[0]) / _DIGITS)
+        elif kind == "alphabet":
+            tokens += math.ceil(len(match[0]) / _ALPHABET_CHARACTERS)
+        else:
+            tokens += sum(map(_of_character, match[0]))
+    return tokens
 
 
 def _of_word(length: int) -> int:
