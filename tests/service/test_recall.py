@@ -7,7 +7,16 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from mnemic import EmbedderUnavailable, Forbidden, InvalidInput, MemoryManager, NotFound, Scope
+from mnemic import (
+    EmbedderUnavailable,
+    Forbidden,
+    InvalidInput,
+    MemoryManager,
+    NotFound,
+    ProcedureCreate,
+    Scope,
+    Step,
+)
 from mnemic.model.embedding import Vector
 from mnemic.settings import MemorySettings
 from mnemic.store.statistics import PENDING_MAX
@@ -170,6 +179,19 @@ async def test_without_the_embedder_words_are_searched_and_it_is_said(
     assert receipt.vector.value == "pending"
     assert found.degraded == ("vectors: the embedder is unavailable",)
     assert "Frankfurt" in found.hits[0].text
+
+
+async def test_without_the_embedder_a_procedure_is_found_by_a_misspelt_word(
+    settings: MemorySettings, memory: MemoryManager, embedder: object, scope: Scope
+) -> None:
+    told = ProcedureCreate(name="Rotate the credentials", steps=(Step(action="Ask for new ones"),))
+    kept = await memory.at(scope).procedural.record_procedure(told)
+    wiring = Wiring(settings, clock=TickingClock(), embedder=Broken(embedder))
+
+    async with MemoryManager(wiring) as degraded:
+        found = await degraded.at(scope).procedural.find_matching("credentails")
+
+    assert [one.id for one in found] == [kept.id]
 
 
 async def test_vectors_that_are_missing_are_filled_later(

@@ -15,7 +15,7 @@ from mnemic.model.ranking_values import Scored
 from mnemic.model.receipt import Receipt
 from mnemic.model.reliability import TRIALS_MIN, reliability
 from mnemic.model.scope import MemoryScope, Scope
-from mnemic.service.arms import words_asked
+from mnemic.service.arms import respelt, words_asked
 from mnemic.service.parsing import (
     checked_flag,
     checked_id,
@@ -65,6 +65,7 @@ async def match_procedures(
 
     statistics, patterns = await tools.transact(scope.tenant.id, learn, read_only=True)
     words = words_asked(tools, text, statistics)
+    words, statistics = await respelt(tools, scope, words, statistics)
     arms, model = await arms_for(tools, words, statistics, scope)
     matched = matching([pattern for _, pattern in patterns], text)
     asked = _Asked(frozenset(stems), frozenset(patterns[place][0] for place in matched))
