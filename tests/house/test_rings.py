@@ -20,6 +20,7 @@ BESIDE = {
     "settings": "sections are handed to every ring",
     "settings_context": "a section of them",
     "settings_section": "what each section of them is",
+    "settings_values": "what single values of them may be",
     "settings_reading": "reads them for the entry points and says where each came from",
     "testing": "is for hosts' tests",
 }
@@ -227,6 +228,6 @@ def test_the_clock_and_the_environment_are_read_in_one_place_each(package: Path)
     told = {name: places for name, places in readers.items() if places}
     assert told == {
         "datetime.now": {"wiring.py"},
-        "os.environ": {"settings.py"},
+        "os.environ": {"settings.py", "edge/cli/bench_peers.py"},  # the latter tells mem0 by it
         "time.gmtime": {"embedded/guard.py"},  # a process of its own, which dates its log
     }
