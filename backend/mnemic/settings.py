@@ -155,6 +155,15 @@ class RecallSettings(_Section):
     candidates_max: int = Field(default=30, ge=5, le=500, description="top-k of each arm")
     neighbours: int = Field(default=2, ge=0, le=5, description="turns around each candidate")
     lexical_candidates_max: int = Field(default=2_000, ge=10, le=1_000_000)
+    exact_scan_rows_max: int = Field(
+        default=20_000,
+        ge=1,
+        le=10_000_000,
+        description="visible vectors that are all compared; beyond, by an index of the tenant's",
+    )
+    hnsw_ef_search: int = Field(
+        default=200, ge=10, le=1_000, description="how far such an index looks around"
+    )
     time_candidates_max: int = Field(default=1_000, ge=0, le=100_000, description="0: no time arm")
     spelling: bool = Field(default=True, description="look for misspelt words")
     score_floor: float = Field(default=0.43, ge=0, le=10)
@@ -231,6 +240,16 @@ class MaintenanceSettings(_Section):
     end_idle_every_seconds: float = Field(default=60, ge=1, le=86_400)
     embed_missing_every_seconds: float = Field(default=60, ge=1, le=86_400)
     expire_every_seconds: float = Field(default=3_600, ge=1, le=86_400)
+    promote_every_seconds: float = Field(default=3_600, ge=1, le=86_400)
+    index_memory_mb: int = Field(
+        default=256, ge=16, le=65_536, description="of PostgreSQL, to build a tenant's index in"
+    )
+    move_lock_seconds: float = Field(
+        default=2, gt=0, le=600, description="a table is held while a tenant's vectors change place"
+    )
+    placement_wait_seconds: float = Field(
+        default=60, ge=0.1, le=86_400, description="for another promotion or move to end"
+    )
     tenants_max: int = Field(default=100, ge=1, le=10_000, description="tenants a run")
     batch_max: int = Field(default=256, ge=1, le=10_000, description="rows a transaction")
     task_time_limit_seconds: int = Field(default=600, ge=10, le=86_400)

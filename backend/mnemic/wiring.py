@@ -27,7 +27,7 @@ from mnemic.store.unit import Database
 from mnemic.store.working.opening import open_working
 from mnemic.think import RulesThinker, Thinker
 
-__all__ = ["Servers", "Wiring", "embedded_settings", "resolve_servers"]
+__all__ = ["Servers", "Wiring", "embedded_settings", "resolve_servers", "utc_now"]
 
 EMBEDDED_DATABASE = "mnemic"
 
@@ -122,7 +122,7 @@ class Wiring:
         counter: TokenCounter | None = None,
     ) -> None:
         self.settings = settings
-        self._clock = clock or _utc_now
+        self._clock = clock or utc_now
         self._new_id = new_id or self._random_id
         self._embedder = embedder
         self._thinker = thinker
@@ -166,6 +166,7 @@ class Wiring:
                 clock=self._clock,
                 new_id=self._new_id,
                 counter=self._counter,
+                owner_url=servers.owner_url,
             )
             await tools.live_model()
             # The model is loaded now rather than in the first recall.
@@ -183,7 +184,8 @@ class Wiring:
             await stack.aclose()
 
 
-def _utc_now() -> datetime:
+def utc_now() -> datetime:
+    """The time, in UTC."""
     return datetime.now(UTC)
 
 

@@ -106,7 +106,11 @@ def test_a_folder_without_files_is_refused(bare: Any, tmp_path: Path) -> None:
 @pytest.mark.story
 def test_every_recipe_is_asked_and_its_answers_are_counted(bare: Any, folder: Path) -> None:
     ended = bare("bench", "retrieval", "--data", str(folder), "--json")
-    shown = bare("bench", "retrieval", "--data", str(folder / "one.json"))
+    bare.environment |= {
+        "MEM_RECALL__EXACT_SCAN_ROWS_MAX": "5",
+        "MEM_RECALL__CANDIDATES_MAX": "5",
+    }
+    shown = bare("bench", "retrieval", "--data", str(folder / "one.json"), "--together")
 
     document = ended.document
     assert ended.code == 0, ended.err
@@ -124,3 +128,5 @@ def test_every_recipe_is_asked_and_its_answers_are_counted(bare: Any, folder: Pa
     assert document["default_floor"]["r@10"] <= 1.0
     assert (shown.code, shown.err) == (0, "")
     assert "3 questions about 1 conversations, 1 more without evidence" in shown.out
+    assert document["routes"] == {"exact": 4, "hnsw": 0, "nearest_of_exact": None}
+    assert "4 questions, 0 exactly; the index gave 100.0 % of the ten true nearest" in shown.out

@@ -135,6 +135,7 @@ def test_messages_carry_nothing_and_expire_when_the_next_one_comes() -> None:
         end_idle_every_seconds=7,
         embed_missing_every_seconds=11,
         expire_every_seconds=13,
+        promote_every_seconds=17,
         task_time_limit_seconds=100,
     )
     app = build_app(MemorySettings(maintenance=maintenance), redis_url=UNREACHED)
@@ -145,6 +146,7 @@ def test_messages_carry_nothing_and_expire_when_the_next_one_comes() -> None:
         "mnemic.embed_missing": 11,
         "mnemic.count_terms": 11,
         "mnemic.expire": 13,
+        "mnemic.promote_vectors": 17,
     }
     for entry in schedule.values():
         assert entry["options"] == {"expires": entry["schedule"]}
@@ -312,6 +314,13 @@ async def test_each_task_reports_what_it_did(
         "mnemic.embed_missing": {"job": "embed_missing", "tenants": 1, "done": 1, "failed": 0},
         "mnemic.count_terms": {"job": "count_terms", "tenants": 1, "done": 1, "failed": 0},
         "mnemic.expire": {"job": "expire", "tenants": 0, "done": 0, "failed": 0},
+        # Without the owner's URL, as long as no tenant needs it.
+        "mnemic.promote_vectors": {
+            "job": "promote_vectors",
+            "tenants": 0,
+            "done": 0,
+            "failed": 0,
+        },
     }
 
 

@@ -20,7 +20,7 @@ BESIDE = {
     "settings": "sections are handed to every ring",
     "settings_context": "a section of them",
     "settings_section": "what each section of them is",
-    "settings_values": "what single values of them may be",
+    "settings_values": "values of the settings that are checked, and shown without passwords",
     "settings_reading": "reads them for the entry points and says where each came from",
     "testing": "is for hosts' tests",
 }

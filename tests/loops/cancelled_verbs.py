@@ -125,6 +125,14 @@ VERBS: dict[str, Verb] = {
     "maintenance.embed_missing": Verb(lambda m, *_: m.maintenance.embed_missing()),
     "maintenance.count_terms": Verb(lambda m, *_: m.maintenance.count_terms()),
     "maintenance.expire": Verb(lambda m, *_: m.maintenance.expire()),
+    "maintenance.promote_vectors": Verb(lambda m, *_: m.maintenance.promote_vectors()),
+    "maintenance.promote": Verb(lambda m, s, _: m.maintenance.promote(scope=s)),
+    "maintenance.demote": Verb(lambda m, s, _: m.maintenance.demote(scope=s)),
+    "maintenance.isolate": Verb(
+        lambda m, s, _: m.maintenance.isolate(scope=s, isolation="dedicated"),
+        _a_fact,
+        one_unit=False,
+    ),
     "transcripts.ingest": Verb(
         lambda m, s, _: m.transcripts.ingest(_told(), scope=s), one_unit=False
     ),

@@ -33,6 +33,7 @@ def settings(servers: EmbeddedServers, loops_database: str) -> MemorySettings:
     return MemorySettings.model_validate(
         {
             "database_url": servers.postgres_url(roles.APP_ROLE, loops_database),
+            "database_owner_url": servers.postgres_url(roles.OWNER_ROLE, loops_database),
             "redis_url": servers.redis_url,
             "context": {"deadline_ms": 60_000},
             "database": {"acquire_timeout_seconds": 20, "require_durable": False},

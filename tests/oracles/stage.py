@@ -107,6 +107,7 @@ async def _on(
     )
     settings = MemorySettings(
         database_url=servers.postgres_url(roles.APP_ROLE, name),
+        database_owner_url=servers.postgres_url(roles.OWNER_ROLE, name),
         redis_url=servers.redis_url,
         context={"deadline_ms": 60_000},
         # A run looks at every tenant of the database, those of other tests among them.

@@ -21,6 +21,7 @@ EXCEPTIONS = {
     "ForgettingStore.delete_resting": "the rows are held",
     "GuardStore.name_too": "the rows are held",
     "GuardStore.unquote": "a key of any scope may have named what is forgotten",
+    "JobStore.has_beyond": "no tenant is known yet",
     "JobStore.tenants_due": "no tenant is known yet",
     "LineageStore.resting_on": "what was made of a source, wherever it stands",
     "LineageStore.withdraw": "the rows are held",

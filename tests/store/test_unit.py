@@ -333,6 +333,7 @@ def test_every_statement_on_a_tenants_table_carries_the_first_wall() -> None:
         "pg_",
         "lexical",
         "similar_terms",
+        "tenants_beyond",
     )
 
     bare = [

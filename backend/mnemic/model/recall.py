@@ -12,6 +12,7 @@ from mnemic.model.fact import Fact
 from mnemic.model.filters import Filter
 from mnemic.model.procedure import Procedure
 from mnemic.model.ranking_values import Reasons
+from mnemic.model.route import Leg
 from mnemic.model.trust import Trust
 from mnemic.model.turn import Turn
 
@@ -132,7 +133,8 @@ class Recall:
 
     `confidence` is the share of such answers whose question this memory can answer (0 to 1).
     `degraded` names what could not be searched; `notes` says why fewer came back than asked for;
-    `explanation`, if it was asked for, how it was searched.
+    `explanation`, if it was asked for, how it was searched;
+    `route` which way each search for nearest vectors went.
     """
 
     hits: tuple[Hit, ...]
@@ -145,6 +147,7 @@ class Recall:
     degraded: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
     explanation: Explanation | None = None
+    route: tuple[Leg, ...] = ()
 
     @property
     def returned(self) -> int:

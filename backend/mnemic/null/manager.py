@@ -24,6 +24,7 @@ from mnemic.service.forget import Forgotten
 from mnemic.service.ingest import IngestReport
 from mnemic.service.maintain import MaintenanceReport
 from mnemic.service.memory_input import MemoryOptions
+from mnemic.service.promote import Change
 from mnemic.settings import MemorySettings
 from mnemic.tier.grants import Grants
 from mnemic.tier.lifecycle import Lifecycle
@@ -158,6 +159,25 @@ class NullMaintenance(Maintenance):
     async def expire(self) -> MaintenanceReport:
         """None."""
         return MaintenanceReport(job="expire", tenants=0, done=0, failed=0)
+
+    async def promote_vectors(self) -> MaintenanceReport:
+        """None."""
+        return MaintenanceReport(job="promote_vectors", tenants=0, done=0, failed=0)
+
+    async def promote(self, *, scope: Scope) -> list[Change]:
+        """None."""
+        del scope
+        return []
+
+    async def demote(self, *, scope: Scope) -> list[Change]:
+        """None."""
+        del scope
+        return []
+
+    async def isolate(self, *, scope: Scope, isolation: str) -> int:
+        """None."""
+        del scope, isolation
+        return 0
 
 
 class NullGrants(Grants):

@@ -30,6 +30,8 @@ term_stats = tenant_table(
         postgresql_ops={"term": "gin_trgm_ops"},
         postgresql_where=sa.text("kind = 'term'"),
     ),
+    # How large each tenant is. Without the counts, so that counting does not write it too.
+    sa.Index("term_stats_total_idx", "tenant_id", postgresql_where=sa.text("kind = 'total'")),
     key=("scope_id", "kind", "term"),
 )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mnemic.errors import MnemicError, SchemaMismatch, Unavailable
 from mnemic.model.embedding import Embedder
+from mnemic.service.doctor_placement import partitions_told, promoted_told, unused_told
 from mnemic.settings import DatabaseSettings
 from mnemic.store.connecting import connected
 from mnemic.store.inspection import (
@@ -25,6 +26,7 @@ from mnemic.store.inspection import (
     TableFacts,
     inspect,
 )
+from mnemic.store.placement import placement
 from mnemic.store.pooling import Pooling, pooling_of
 from mnemic.store.revisions import Revision
 from mnemic.store.unit import Database
@@ -106,6 +108,7 @@ async def _database(patient: Patient, url: str) -> list[Finding]:
     try:
         async with connected(url, setting="MEM_DATABASE_URL") as connection:
             found = await inspect(connection)
+            placed = await placement(connection)
         pooling = await pooling_of(url, setting="MEM_DATABASE_URL")
     except SchemaMismatch as fault:
         return [failure("schema", fault)]
@@ -121,6 +124,11 @@ async def _database(patient: Patient, url: str) -> list[Finding]:
     ]
     if found.revision.current is not None:
         findings += [_row_security(found), _rules(found), _indexes(found)]
+        findings += [
+            _told("promoted", *promoted_told(placed)),
+            _told("unused", *unused_told(placed)),
+            _told("partitions", *partitions_told(placed)),
+        ]
     return findings
 
 
@@ -334,6 +342,10 @@ def _disk(folder: Path) -> Finding:
     if free < FREE_BYTES_MIN:
         return _fail("disk", detail, remedy)
     return _warn("disk", detail, remedy) if free < FREE_BYTES_WARNED else _ok("disk", detail)
+
+
+def _told(check: str, detail: str, remedy: str | None) -> Finding:
+    return _ok(check, detail) if remedy is None else _warn(check, detail, remedy)
 
 
 def _ok(check: str, detail: str) -> Finding:

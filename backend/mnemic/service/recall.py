@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from mnemic.errors import InvalidInput
@@ -24,9 +25,11 @@ from mnemic.model.ranking import (
 )
 from mnemic.model.ranking_values import Candidate, QueryWords, Scored
 from mnemic.model.recall import KINDS_BY_TYPE, Hit, MemoryItem, Recall, RecallQuery, kinds_of
+from mnemic.model.route import Leg
 from mnemic.model.scope import Scope
 from mnemic.service.arms import further, notes_on, places_of, respelt, told_apart, words_asked
 from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
+from mnemic.service.routing import routing_of
 from mnemic.service.tools import Tools
 from mnemic.store.embedding_models import RegisteredModel
 from mnemic.store.explaining import explained
@@ -105,6 +108,7 @@ class Searched:
     scored: list[Scored]
     kept: list[Scored]
     memories: dict[UUID, MemoryItem]
+    route: tuple[Leg, ...]
 
 
 async def recall(
@@ -143,6 +147,7 @@ async def recall(
             *_shortfall(query, scored, done.kept, done.statistics),
         ),
         explanation=explanation,
+        route=done.route,
     )
 
 
@@ -153,9 +158,14 @@ async def searched(tools: Tools, query: RecallQuery, *, scope: Scope) -> Searche
     if query.filters is not None:
         arms = replace(arms, per_arm=max(arms.per_arm, query.limit))
 
+    ask = partial(_search, tools=tools, query=query, scope=scope, words=words, known=statistics)
+    wanted = min(query.limit, statistics.corpus.documents)
+
     # The hits are read where they were found: a unit of their own is two round trips more.
     async def search(unit: Unit) -> Searched:
-        found, all_arms = await _search(unit, tools, query, scope, words, arms)
+        found, all_arms, legs = await ask(unit, arms)
+        if len(found) < wanted and arms.per_arm < query.limit:  # more is there than the arms give
+            found, all_arms, legs = await ask(unit, replace(arms, per_arm=query.limit))
         by_id = {one.candidate.id: one for one in found}
         candidates = [one.candidate for one in found]
         scored = ranked(words, candidates, statistics, model, now=tools.now())
@@ -170,6 +180,7 @@ async def searched(tools: Tools, query: RecallQuery, *, scope: Scope) -> Searche
             scored=scored,
             kept=kept,
             memories=await _memories(unit, scope, kept),
+            route=legs,
         )
 
     return await tools.transact(scope.tenant.id, search, read_only=True)
@@ -197,19 +208,25 @@ async def explained_of(
 
 async def _search(
     unit: Unit,
+    arms: CandidateQuery,
+    *,
     tools: Tools,
     query: RecallQuery,
     scope: Scope,
     words: QueryWords,
-    arms: CandidateQuery,
-) -> tuple[list[Found], CandidateQuery]:
-    """What the arms find, and all that they were asked with.
+    known: ScopeStatistics,
+) -> tuple[list[Found], CandidateQuery, tuple[Leg, ...]]:
+    """What the arms find, all that they were asked with, and which way each went.
 
     A filter acts before them, and a kind that cannot pass is not asked.
     """
+    settings = tools.settings.recall
     plain, narrowed = _parted(query)
-    more = await further(unit, scope, words, arms, tools.settings.recall, plain)
-    arms = replace(arms, further=more)
+    more = await further(unit, scope, words, arms, settings, plain)
+    near = await unit.retrieval.approximate.nearest(
+        scope, arms, routing_of(plain, words, known, settings)
+    )
+    arms = replace(arms, further=more, given=near.ids)
     found: list[Found] = []
     if "turn" in plain:
         found += await unit.retrieval.turns(scope, arms)
@@ -218,7 +235,7 @@ async def _search(
         found += await unit.retrieval.others(scope, arms, others)
     if query.filters is not None and narrowed:
         found += await unit.filtered.search(scope, arms, query.filters, narrowed)
-    return found, arms
+    return found, arms, near.legs
 
 
 def _parted(query: RecallQuery) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from uuid import UUID
 
 import structlog
+from pydantic import SecretStr
 
 from mnemic.errors import (
     ConfigurationError,
@@ -45,6 +46,7 @@ class Tools:
     clock: Callable[[], datetime]
     new_id: Callable[[], UUID]
     counter: TokenCounter = field(default_factory=EstimatedTokens)
+    owner_url: str | SecretStr | None = None
     _live_model: RegisteredModel | None = None
     _written: Counter[TenantId] = field(default_factory=Counter)
 

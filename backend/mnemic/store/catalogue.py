@@ -24,6 +24,7 @@ DEFINER_FUNCTIONS = frozenset(
         "lexical_procedures",
         "principal_of",
         "similar_terms",
+        "tenants_beyond",
         "tenants_due",
     }
 )

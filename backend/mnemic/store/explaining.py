@@ -115,7 +115,8 @@ async def explained(
         with_actor = noun == "turn" and query.actor is not None
         made = Conditions()
         if noun in plain:
-            plan, statement = "exact", PLAIN[noun, with_actor]
+            plan = "hnsw" if noun in query.given else "exact"
+            statement = PLAIN[noun, with_actor]
         elif (condition := made.of(filters, noun, "m")) != FALSE:
             head, named = filtered_arms(noun, condition, with_actor=with_actor)
             read = _read({name: f"SELECT * FROM {name}" for name in named}, _PASSING_ROWS)

@@ -81,7 +81,8 @@ SELECT f.proname::text AS name, r.rolname::text AS owner, f.prosecdef AS is_defi
 _INVALID_INDEXES = """
 SELECT k.relname::text AS name FROM pg_index i
   JOIN pg_class k ON k.oid = i.indexrelid JOIN pg_namespace n ON n.oid = k.relnamespace
- WHERE n.nspname = 'mnemic' AND NOT (i.indisvalid AND i.indisready) ORDER BY 1
+ WHERE n.nspname = 'mnemic' AND NOT (i.indisvalid AND i.indisready)
+   AND k.relam <> (SELECT oid FROM pg_am WHERE amname = 'hnsw') ORDER BY 1
 """
 _INDEXES = """
 SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

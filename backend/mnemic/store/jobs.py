@@ -20,6 +20,11 @@ DUE = Statement("""
 """)
 
 
+BEYOND = Statement("""
+    SELECT b.tenant_id FROM mnemic.tenants_beyond(CAST(:rows AS bigint), CAST(:limit AS int)) AS b
+""")
+
+
 class JobStore:
     """Finds tenants with work: ids only, through the one look-up made before a tenant is known."""
 
@@ -30,3 +35,7 @@ class JobStore:
         """Tenants for which `job` has something to do; no scope, since no tenant is known yet."""
         rows = await self._unit.fetch(DUE, job=job, limit=limit, before=before)
         return [TenantId(row["tenant_id"]) for row in rows]
+
+    async def has_beyond(self, rows: int) -> bool:
+        """Whether a tenant holds more memories than `rows`; no scope, as above."""
+        return await self._unit.fetch_one(BEYOND, rows=rows, limit=1) is not None

@@ -201,7 +201,9 @@ def is_ours(connection: sa.Connection | None) -> IncludeNameFn:
         names = connection.scalars(
             sa.text(
                 "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace"
-                " WHERE nspname = :schema AND relispartition AND relkind IN ('r', 'p')"
+                " WHERE nspname = :schema AND relkind IN ('r', 'p')"
+                # A table that a tenant's vectors are being moved to is a partition soon.
+                " AND (relispartition OR relname ~ '_vectors_[0-9a-f]{32}$')"
             ),
             {"schema": SCHEMA},
         )

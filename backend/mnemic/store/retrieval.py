@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -13,6 +13,7 @@ from mnemic.model.embedding import Vector
 from mnemic.model.procedure import Standing
 from mnemic.model.ranking_values import TURN, Candidate
 from mnemic.model.scope import Scope
+from mnemic.store.approximate import ApproximateStore
 from mnemic.store.arms import ArmStore, FurtherArm
 from mnemic.store.statement import Statement
 
@@ -46,6 +47,12 @@ _NEAR = """
               FROM mnemic.{noun}_vectors v
              WHERE {{owned:v}} AND v.model_id = :model {narrow}
              ORDER BY 2 LIMIT :near) v
+"""
+
+# The nearest as the tenant's own index found them, best first: see `approximate`.
+_GIVEN = """
+    SELECT g.id, g.place
+      FROM unnest(CAST(:{leg}_given AS uuid[])) WITH ORDINALITY AS g(id, place)
 """
 
 _WORDS = """
@@ -100,8 +107,16 @@ def around(columns: str, *, with_actor: bool) -> str:
     )
 
 
-def arms_of_kind(noun: str, *, with_actor: bool = False) -> dict[str, str]:
-    """The arms that look among the memories of a kind, by name."""
+_NONE_GIVEN: frozenset[str] = frozenset()
+
+
+def arms_of_kind(
+    noun: str, *, with_actor: bool = False, given: frozenset[str] = _NONE_GIVEN
+) -> dict[str, str]:
+    """The arms that look among the memories of a kind, by name.
+
+    The nearest of the legs in `given` were found before; "actor" is one of them.
+    """
     function = "lexical" if noun == "turn" else f"lexical_{noun}s"
     arms = {
         "near": _NEAR.format(noun=noun, narrow=""),
@@ -112,12 +127,18 @@ def arms_of_kind(noun: str, *, with_actor: bool = False) -> dict[str, str]:
         arms["actor_words"] = _WORDS.format(
             function="lexical_actor", scopes=f"{_SCOPES}, CAST(:actor AS uuid)"
         )
+    arms |= {
+        name: _GIVEN.format(leg=leg)
+        for leg, name in ((noun, "near"), ("actor", "actor_near"))
+        if leg in given and name in arms
+    }
     return arms
 
 
-def _turns(*, with_actor: bool) -> Statement:
+@cache
+def _turns(*, with_actor: bool, given: frozenset[str]) -> Statement:
     """Hits of the arms with `:around` neighbours on each side, in their sessions."""
-    arms = arms_of_kind("turn", with_actor=with_actor)
+    arms = arms_of_kind("turn", with_actor=with_actor, given=given)
     named = ", ".join(f"{name} AS MATERIALIZED ({arm})" for name, arm in arms.items())
     hits = " UNION ".join(f"SELECT id FROM {name}" for name in arms)
     return Statement(f"""
@@ -144,12 +165,13 @@ OTHER_KINDS = {
 }
 
 
-def _others(kinds: Sequence[str], more: str = "") -> Statement:
+@cache
+def _others(kinds: Sequence[str], given: frozenset[str], more: str = "") -> Statement:
     """Hits of the arms among the memories of `kinds`, and the columns `more` of each at the end."""
 
     def of(noun: str) -> str:
         columns, live = OTHER_KINDS[noun]
-        arms = arms_of_kind(noun)
+        arms = arms_of_kind(noun, given=given)
         return f"""
             SELECT '{noun}' AS kind, m.id, m.stems, m.stem_count, m.word_count, {columns},
                    v.cosine, CAST(h.near_place AS int) AS near_place,
@@ -172,18 +194,19 @@ def _others(kinds: Sequence[str], more: str = "") -> Statement:
     return Statement(" UNION ALL ".join(map(of, kinds)))
 
 
-TURNS = _turns(with_actor=False)
-TURNS_OF_ACTOR = _turns(with_actor=True)
+TURNS = _turns(with_actor=False, given=_NONE_GIVEN)
+TURNS_OF_ACTOR = _turns(with_actor=True, given=_NONE_GIVEN)
 # A statement for each choice of kinds: planning one for all of them, to leave two out when it runs,
 # takes longer than the whole of one that asks for one kind.
 OTHERS = {
-    kinds: _others(kinds)
+    kinds: _others(kinds, _NONE_GIVEN)
     for many in range(1, len(OTHER_KINDS) + 1)
     for kinds in combinations(OTHER_KINDS, many)
 }
 # With what a procedure is weighed by. Most have no conditions: a null spares reading "[]" as JSON.
 PROCEDURES = _others(
     ("procedure",),
+    _NONE_GIVEN,
     """, m.success_count, m.failure_count, nullif(m.preconditions, '[]') AS preconditions,
                    nullif(m.avoid_conditions, '[]') AS avoid_conditions""",
 )
@@ -193,7 +216,8 @@ PROCEDURES = _others(
 class CandidateQuery:
     """What the arms look for; without a vector or without words that arm finds nothing.
 
-    `further` is what other arms found already.
+    `further` is what other arms found already, `given` the nearest of the legs that went by an
+    index, best first; see `approximate`.
     """
 
     vector: Vector | None
@@ -204,6 +228,7 @@ class CandidateQuery:
     around: int
     actor: UUID | None = None
     further: tuple[FurtherArm, ...] = ()
+    given: Mapping[str, list[UUID]] = field(default_factory=dict)
 
 
 class Found(NamedTuple):
@@ -228,7 +253,8 @@ class RetrievalStore:
 
     async def turns(self, scope: Scope, query: CandidateQuery) -> list[Found]:
         """Turns that the arms found among all that is visible from `scope`, and neighbours."""
-        statement = TURNS if query.actor is None else TURNS_OF_ACTOR
+        given = frozenset({"turn", "actor"} & query.given.keys())
+        statement = _turns(with_actor=query.actor is not None, given=given)
         rows = await self._unit.fetch(statement, **values_of(scope, query), actor=query.actor)
         return [turn_found(row) for row in rows]
 
@@ -236,7 +262,8 @@ class RetrievalStore:
         self, scope: Scope, query: CandidateQuery, kinds: tuple[str, ...]
     ) -> list[Found]:
         """Memories of the other `kinds` that the arms found among all visible from `scope`."""
-        statement = OTHERS[tuple(kind for kind in OTHER_KINDS if kind in kinds)]
+        wanted = tuple(kind for kind in OTHER_KINDS if kind in kinds)
+        statement = _others(wanted, frozenset(query.given.keys() & set(wanted)))
         rows = await self._unit.fetch(statement, **values_of(scope, query))
         return list(_once(map(other_found, rows)).values())
 
@@ -246,6 +273,11 @@ class RetrievalStore:
         """Procedures that the arms found among all visible from `scope`, with their standing."""
         rows = await self._unit.fetch(PROCEDURES, **values_of(scope, query))
         return [(other_found(row[:-4]).candidate, _standing(row[-4:])) for row in rows]
+
+    @cached_property
+    def approximate(self) -> ApproximateStore:
+        """The nearest of large tenants."""
+        return ApproximateStore(self._unit)
 
     @cached_property
     def arms(self) -> ArmStore:
@@ -269,6 +301,7 @@ def _standing(row: Any) -> Standing:
 def values_of(scope: Scope, query: CandidateQuery) -> dict[str, Any]:
     """What every statement of the arms binds, but for the actor."""
     return {
+        **{f"{leg}_given": ids for leg, ids in query.given.items()},
         "scopes": scope.visible_ids,
         "vector": query.vector,
         "model": query.model,

@@ -73,6 +73,7 @@ class ScopeStatistics:
     corpus: Corpus
     actors: tuple[str, ...]
     pending: int
+    turns: int
     things: tuple[tuple[str, ...], ...] = ()
     uncounted: tuple[str, ...] = ()
 
@@ -139,6 +140,7 @@ class StatisticsStore:
             pending=len(uncounted),
             things=tuple(things),
             uncounted=tuple(uncounted),
+            turns=roles.total(),
         )
 
     async def absorb(self, *, limit: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mnemic.model.scope import Scope
 from mnemic.service.maintain import (
     MaintenanceReport,
     count_due_terms,
@@ -9,6 +10,13 @@ from mnemic.service.maintain import (
     end_idle_sessions,
     expire_working,
 )
+from mnemic.service.place import (
+    demote_tenant,
+    isolate_tenant,
+    promote_tenant,
+    promote_vectors,
+)
+from mnemic.service.promote import Change
 from mnemic.service.tools import Tools
 
 __all__ = ["Maintenance"]
@@ -31,6 +39,30 @@ class Maintenance:
     async def count_terms(self) -> MaintenanceReport:
         """The words of everything written are counted."""
         return await count_due_terms(self._tools)
+
+    async def promote_vectors(self) -> MaintenanceReport:
+        """Tenants beyond `recall.exact_scan_rows_max` have an index of their own, and only they.
+
+        Needs `MEM_DATABASE_OWNER_URL`, as all that follow; raises `ConfigurationError` without it.
+        """
+        return await promote_vectors(self._tools)
+
+    async def promote(self, *, scope: Scope) -> list[Change]:
+        """The same for the tenant of `scope` alone; which indexes were built or dropped."""
+        return await promote_tenant(self._tools, scope)
+
+    async def demote(self, *, scope: Scope) -> list[Change]:
+        """The tenant of `scope` has no index of its own, until it is promoted again."""
+        return await demote_tenant(self._tools, scope)
+
+    async def isolate(self, *, scope: Scope, isolation: str) -> int:
+        """The vectors of the tenant of `scope` stand in tables of their own, or among all again.
+
+        `isolation` is "dedicated" or "shared". Readers and writers go on, and wait while a table
+        is held, for at most `maintenance.move_lock_seconds`; `StoreUnavailable` if that is not
+        enough. How many tables moved; asked again, it goes on where it broke off.
+        """
+        return await isolate_tenant(self._tools, scope, isolation)
 
     async def expire(self) -> MaintenanceReport:
         """Working memory in PostgreSQL that has expired is gone."""

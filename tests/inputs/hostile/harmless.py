@@ -63,6 +63,7 @@ _BY_NAME: dict[str, Callable[[], Any]] = {
     "state": lambda: TaskState("one"),
     "settings": lambda: None,
     "data_dir": lambda: "data",
+    "isolation": lambda: "shared",
     "memory_type": lambda: "semantic",
     "content": lambda: f"It is release {next(_numbers)}.",
 }

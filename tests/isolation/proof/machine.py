@@ -20,7 +20,16 @@ from proof.by_id import BY_ID, some_ids
 from proof.canaries import shape_of, tokens_in
 from proof.cast import HOMES, LEAVES, TENANTS
 from proof.choices import Choices, Seeded, chance, pick
-from proof.moves import CONVERSATIONS, GRANTS, OPERATOR, READS, WRITES, of_session, unknown_id
+from proof.moves import (
+    CONVERSATIONS,
+    GRANTS,
+    OPERATOR,
+    PLACING,
+    READS,
+    WRITES,
+    of_session,
+    unknown_id,
+)
 from proof.oracle import Oracle
 from proof.play import Leak, Play
 from proof.truth import no_foreign_rows, no_strange_ids, replayed
@@ -207,7 +216,11 @@ class IsolationMachine(RuleBasedStateMachine):
         if chance(choices, 3):
             self.play.at += timedelta(hours=1)
         if self.stage.is_maintained:
-            call = self.play.call(pick(choices, OPERATOR), None, {})
+            verb = pick(choices, (*OPERATOR, *PLACING))
+            if verb in PLACING:
+                call = self.play.call(verb, pick(choices, HOMES), pick(choices, PLACING[verb]))
+            else:
+                call = self.play.call(verb, None, {})
             self._do(self.play.make(call))
 
     @rule()

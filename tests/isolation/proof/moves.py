@@ -20,7 +20,7 @@ from mnemic.model.turn import TurnCreate
 from proof.choices import Choices, chance, pick
 from proof.oracle import Oracle
 
-__all__ = ["CONVERSATIONS", "GRANTS", "OPERATOR", "READS", "WRITES", "Move"]
+__all__ = ["CONVERSATIONS", "GRANTS", "OPERATOR", "PLACING", "READS", "WRITES", "Move"]
 
 Values = dict[str, Any]
 Move = Callable[[Choices, Oracle, Scope, datetime], Values]
@@ -266,8 +266,16 @@ OPERATOR = (
     "maintenance.embed_missing",
     "maintenance.count_terms",
     "maintenance.expire",
+    "maintenance.promote_vectors",
 )
 """Verbs of whoever runs the service: they belong to no tenant, and their answers to nobody else."""
+
+PLACING: dict[str, tuple[dict[str, str], ...]] = {
+    "maintenance.promote": ({},),
+    "maintenance.demote": ({},),
+    "maintenance.isolate": ({"isolation": "dedicated"}, {"isolation": "shared"}),
+}
+"""What the operator does with one tenant: its memories stand elsewhere, and are the same."""
 
 
 def of_session(choices: Choices, oracle: Oracle, home: Scope) -> Scope:

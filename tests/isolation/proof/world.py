@@ -25,6 +25,7 @@ from mnemic.manager import MemoryManager
 from mnemic.model.embedding import ModelSignature, Vector
 from mnemic.model.scope import Scope
 from mnemic.settings import MemorySettings
+from mnemic.store.roles import OWNER_ROLE
 from mnemic.wiring import Wiring
 from proof.canaries import shown, shown_error
 from proof.walls import Walls
@@ -48,6 +49,12 @@ TABLES = """
      ORDER BY 1
 """
 """Every table that has a tenant."""
+
+OWN_PARTITIONS = """
+    SELECT relname::text AS name FROM pg_catalog.pg_class
+     WHERE relnamespace = 'mnemic'::regnamespace AND relkind = 'r'
+       AND relname ~ '_vectors_[0-9a-f]{32}$'
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +168,10 @@ async def open_world(
     settings = MemorySettings.model_validate(
         {
             "database_url": servers.postgres_url(walls.role, database),
+            "database_owner_url": servers.postgres_url(OWNER_ROLE, database),
             "redis_url": servers.redis_url,
             "context": {"deadline_ms": 60_000},
+            "maintenance": {"move_lock_seconds": 30},
             "database": {"acquire_timeout_seconds": 30, "require_durable": False},
             "working": {"namespace": f"{database}-{next(_numbers)}"},
         }
@@ -178,3 +187,5 @@ async def _empty(admin: asyncpg.Connection) -> None:
     await admin.execute("SET session_replication_role = replica")
     await admin.execute(";".join(f"DELETE FROM mnemic.{table['name']}" for table in tables))
     await admin.execute("RESET session_replication_role")
+    for own in await admin.fetch(OWN_PARTITIONS):
+        await admin.execute(f"DROP TABLE mnemic.{own['name']}")

@@ -99,16 +99,20 @@ def retrieval(
     data: Annotated[
         Path, typer.Option("--data", help="A folder of LoCoMo's JSON files, or one of them.")
     ],
+    together: Annotated[
+        bool, typer.Option("--together", help="All conversations in one project, so a larger one.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask questions whose answers are known, and count how often they are found.
 
     Each conversation is loaded into a project of its own, through the public calls, on servers of
     its own, which are gone afterwards. Vectors alone, BM25 alone and their fusion stand beside.
+    What is larger than recall.exact_scan_rows_max gets an index, and is compared with the exact.
     """
     from mnemic.edge.cli.bench_retrieval import show
 
-    document = _run(_retrieved(data))
+    document = _run(_retrieved(data, together=together))
     if as_json:
         write_json(document)
     else:
@@ -169,9 +173,16 @@ async def _ended(work: Coroutine[Any, Any, T]) -> T:
     return await work
 
 
-async def _retrieved(data: Path) -> dict[str, Any]:
+async def _retrieved(data: Path, *, together: bool) -> dict[str, Any]:
     from mnemic.edge.cli.bench_questions import read_conversations
-    from mnemic.edge.cli.bench_retrieval import Asked, ask, document_of, load, memory_to_measure
+    from mnemic.edge.cli.bench_retrieval import (
+        Asked,
+        ask,
+        document_of,
+        load,
+        memory_to_measure,
+        project_of,
+    )
     from mnemic.model.transcript import Bounds
     from mnemic.settings_reading import read_settings
 
@@ -184,14 +195,16 @@ async def _retrieved(data: Path) -> dict[str, Any]:
     conversations = list(read_conversations(data, bounds=bounds))
     asked: list[Asked] = []
     _end_on_sigterm()
-    async with memory_to_measure() as (memory, embedder):
+    async with memory_to_measure() as (memory, exact, embedder):
         with counting("Loading", len(conversations)) as advance:
             for one in conversations:
-                await load(memory, one)
+                await load(memory, one, project_of(one, together=together))
                 advance(1)
+        await memory.maintenance.promote_vectors()
         with counting("Asking", sum(len(one.questions) for one in conversations)) as advance:
             for one in conversations:
-                asked += await ask(memory, embedder, one, progress=advance)
+                scope = project_of(one, together=together)
+                asked += await ask(memory, exact, embedder, one, scope, progress=advance)
     skipped = sum(one.skipped for one in conversations)
     return document_of(asked, skipped=skipped, conversations=len(conversations))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mnemic.edge.cli.bench_baselines import Baselines
@@ -19,6 +19,7 @@ from mnemic.model.retrieval_measures import (
     recall_at,
     reciprocal_rank,
 )
+from mnemic.model.route import Plan
 from mnemic.model.scope import Scope
 from mnemic.model.token_count import EstimatedTokens
 from mnemic.model.turn import Turn
@@ -30,12 +31,22 @@ if TYPE_CHECKING:
     from mnemic.model.embedding import Embedder
     from mnemic.model.recall import Hit
 
-__all__ = ["BUDGETS", "RECIPES", "Asked", "ask", "document_of", "load", "memory_to_measure"]
+__all__ = [
+    "BUDGETS",
+    "RECIPES",
+    "Asked",
+    "ask",
+    "document_of",
+    "load",
+    "memory_to_measure",
+    "project_of",
+]
 
 RECIPES = ("vector", "bm25", "rrf", "mnemic")
 BUDGETS = (512, 1_024, 2_048, 4_096)
 HITS_MAX = 100
 LIMIT_TIMED = 10
+EXACT_ROWS_MAX = 10_000_000
 _ADVERSARIAL = 5
 _DIGITS = 4
 _OWNER = Scope.user("bench")
@@ -46,7 +57,8 @@ class Asked:
     """A question with what each recipe ranked first, and how long it took.
 
     `above_floor` are the turns of `mnemic` that the default floor keeps; `within` is the share of
-    the evidence in its hits that fit into each budget of tokens.
+    the evidence in its hits that fit into each budget of tokens. `plan` is how the nearest turns
+    were found, and `nearest`, if it was not by comparing all, the share of the true ones.
     """
 
     question: Question
@@ -54,13 +66,16 @@ class Asked:
     seconds: dict[str, float]
     above_floor: tuple[Place, ...]
     within: dict[int, float]
+    plan: Plan
+    nearest: float | None
 
 
 @asynccontextmanager
-async def memory_to_measure() -> AsyncIterator[tuple[MemoryManager, Embedder]]:
+async def memory_to_measure() -> AsyncIterator[tuple[MemoryManager, MemoryManager, Embedder]]:
     """A manager on embedded servers of its own, gone afterwards, and its embedder without a cache.
 
-    What the settings say of recall and embedding holds; servers that are set are left alone.
+    Between them stands a manager on the same servers that compares all vectors, however many. What
+    the settings say of recall and embedding holds; servers that are set are left alone.
     """
     from mnemic.edge.cli.bench_ground import throwaway
     from mnemic.embed import open_embedder
@@ -75,22 +90,26 @@ async def memory_to_measure() -> AsyncIterator[tuple[MemoryManager, Embedder]]:
             own = embedded_settings(folder).model_copy(
                 update={"recall": given.recall, "embedding": given.embedding}
             )
-            async with MemoryManager.open(own) as memory:
-                yield memory, embedder
+            bound = {"exact_scan_rows_max": EXACT_ROWS_MAX}
+            all_compared = own.model_copy(update={"recall": given.recall.model_copy(update=bound)})
+            async with MemoryManager.open(own) as memory, MemoryManager.open(all_compared) as exact:
+                yield memory, exact, embedder
     finally:
         await embedder.close()
 
 
-async def load(memory: MemoryManager, conversation: Conversation) -> None:
-    """The conversation stands in a project of its own, its sessions have ended, words counted."""
-    await memory.transcripts.ingest(conversation.entries, scope=_project(conversation))
+async def load(memory: MemoryManager, conversation: Conversation, scope: Scope) -> None:
+    """The conversation stands in the project, its sessions have ended, words counted."""
+    await memory.transcripts.ingest(conversation.entries, scope=scope)
     await memory.maintenance.count_terms()
 
 
 async def ask(
     memory: MemoryManager,
+    exact: MemoryManager,
     embedder: Embedder,
     conversation: Conversation,
+    scope: Scope,
     *,
     progress: Callable[[int], None],
 ) -> list[Asked]:
@@ -103,15 +122,21 @@ async def ask(
     await baselines.prepare()
     asked = []
     for question in conversation.questions:
-        asked.append(await _ask(memory, baselines, conversation, question))
+        one = await _ask(memory, baselines, conversation, question, scope)
+        if one.plan is Plan.HNSW:
+            one = replace(one, nearest=await _nearest_found(memory, exact, question, scope))
+        asked.append(one)
         progress(1)
     return asked
 
 
 async def _ask(
-    memory: MemoryManager, baselines: Baselines, conversation: Conversation, question: Question
+    memory: MemoryManager,
+    baselines: Baselines,
+    conversation: Conversation,
+    question: Question,
+    scope: Scope,
 ) -> Asked:
-    scope = _project(conversation)
     ranked: dict[str, tuple[Place, ...]] = {}
     seconds: dict[str, float] = {}
     others: dict[str, Callable[[str], Awaitable[list[Place]]]] = {
@@ -144,17 +169,42 @@ async def _ask(
             )
             for budget in BUDGETS
         },
+        plan=found.route[0].plan,
+        nearest=None,
     )
 
 
-def _project(conversation: Conversation) -> Scope:
-    return _OWNER.project(conversation.name)
+async def _nearest_found(
+    memory: MemoryManager, exact: MemoryManager, question: Question, scope: Scope
+) -> float:
+    """The share of the ten nearest turns, all compared, that are among the ten that were found."""
+    near: list[set[UUID]] = []
+    for one in (memory, exact):
+        found = await one.recall(
+            question.text, scope=scope, limit=HITS_MAX, memory_types=("episodic",), floor=0.0
+        )
+        near.append(
+            {
+                hit.id
+                for hit in found.hits
+                if hit.kind == "turn" and hit.near_place and hit.near_place <= LIMIT_TIMED
+            }
+        )
+    return len(near[0] & near[1]) / len(near[1]) if near[1] else 1.0
+
+
+def project_of(conversation: Conversation, *, together: bool) -> Scope:
+    """Where the conversation stands: in a project of its own, or in that of all."""
+    return _OWNER.project("together" if together else conversation.name)
 
 
 def _places(hits: Iterable[Hit], sessions: dict[UUID, str]) -> tuple[Place, ...]:
-    """Where the turns among the hits stand; an episode is no evidence, and takes no place."""
+    """Where the turns among the hits stand; an episode is no evidence, and takes no place.
+
+    A turn of another conversation, where they stand together, takes one that nothing else has.
+    """
     return tuple(
-        (sessions[hit.memory.session_id], hit.memory.seq)
+        (sessions.get(hit.memory.session_id, str(hit.memory.session_id)), hit.memory.seq)
         for hit in hits
         if isinstance(hit.memory, Turn)
     )
@@ -184,6 +234,7 @@ def document_of(asked: Sequence[Asked], *, skipped: int, conversations: int) -> 
             str(size): _rounded(mean(one.within[size] for one in plain)) for size in BUDGETS
         },
         "default_floor": _floor(plain),
+        "routes": _routes(asked),
         "adversarial": {
             "questions": len(trick),
             "recipes": {name: _ranking(name, trick) for name in RECIPES},
@@ -233,6 +284,13 @@ def _floor(asked: Sequence[Asked]) -> dict[str, float]:
     }
 
 
+def _routes(asked: Sequence[Asked]) -> dict[str, Any]:
+    """How many questions went which way, and how well those did that went by an index."""
+    shares = [one.nearest for one in asked if one.nearest is not None]
+    plans = {plan.value: sum(one.plan is plan for one in asked) for plan in Plan}
+    return {**plans, "nearest_of_exact": _rounded(mean(shares)) if shares else None}
+
+
 def _rounded(value: float) -> float:
     return round(value, _DIGITS)
 
@@ -263,3 +321,10 @@ def show(document: dict[str, Any]) -> None:
         f"Above the default floor: r@10 {floor['r@10'] * 100:.1f}, r@20 {floor['r@20'] * 100:.1f}, "
         f"{floor['returned']:.1f} turns a question"
     )
+    routes = document["routes"]
+    if routes[Plan.HNSW]:
+        share = routes["nearest_of_exact"] * 100
+        write_line(
+            f"By the tenant's own index: {routes[Plan.HNSW]} questions, {routes[Plan.EXACT]} "
+            f"exactly; the index gave {share:.1f} % of the ten true nearest turns"
+        )

@@ -8,6 +8,7 @@ import typer
 
 from mnemic.edge.cli.bench import bench
 from mnemic.edge.cli.db import db
+from mnemic.edge.cli.db_placement import demote_tenant, isolate_tenant, promote_tenants
 from mnemic.edge.cli.demo import demo
 from mnemic.edge.cli.doctor import doctor
 from mnemic.edge.cli.endings import Run
@@ -39,6 +40,9 @@ MEMORY, OPERATION = "Memory", "Operation"
 def add_commands(app: typer.Typer) -> None:
     """The app has the commands of this edge and the options that stand before every command."""
     app.callback()(_before)
+    db.command("promote")(promote_tenants)
+    db.command("demote")(demote_tenant)
+    db.command("isolate")(isolate_tenant)
     app.command("demo")(demo)
     app.command("ingest", rich_help_panel=MEMORY)(ingest)
     app.command("remember", rich_help_panel=MEMORY)(remember)

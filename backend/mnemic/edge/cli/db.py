@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mnemic.store.upgrade import Check, Step
     from mnemic.wiring import Servers
 
-__all__ = ["db", "prepare"]
+__all__ = ["db", "owner_url", "prepare"]
 
 DIFFERENCES_SHOWN_MAX = 20
 LINE_CHARS_MAX = 200
@@ -98,7 +98,7 @@ def upgrade_database(
     """Bring the schema to this release's; nothing happens if it is there already."""
     from mnemic.store.upgrade import upgrade
 
-    with _owner() as url:
+    with owner_url() as url:
         moved = _with_bar("Upgrading", lambda report: upgrade(url, revision, progress=report))
     _show_moved(url, *moved, as_json=as_json)
 
@@ -121,7 +121,7 @@ def downgrade_database(
                 "it loses data and nobody can be asked here; add --yes", field="--yes"
             )
         typer.confirm(f"Lose what came after {revision}?", err=True, abort=True)
-    with _owner() as url:
+    with owner_url() as url:
         moved = _with_bar("Downgrading", lambda report: downgrade(url, revision, progress=report))
     _show_moved(url, *moved, as_json=as_json)
 
@@ -131,7 +131,7 @@ def show_current(*, as_json: JsonOption = False) -> None:
     """Say which revision the database stands at, and what is pending."""
     from mnemic.store.upgrade import current
 
-    with _owner(serving_will_do=True) as url:
+    with owner_url(serving_will_do=True) as url:
         stands = current(url)
     _show_stand(url, stands, as_json=as_json)
 
@@ -144,7 +144,7 @@ def check_database(*, as_json: JsonOption = False) -> None:
     """
     from mnemic.store.upgrade import check
 
-    with _owner() as url, waiting("Comparing"):
+    with owner_url() as url, waiting("Comparing"):
         found = check(url)
     if as_json:
         write_json(
@@ -198,7 +198,7 @@ _REMEDY = "Run `mnemic db upgrade`; if that changes nothing, somebody else has a
 
 
 @contextmanager
-def _owner(*, serving_will_do: bool = False) -> Iterator[str]:
+def owner_url(*, serving_will_do: bool = False) -> Iterator[str]:
     """The URL of the role that migrates, its server running meanwhile."""
     import asyncio
 

@@ -68,6 +68,11 @@ JOBS = (
         lambda memory: memory.maintenance.expire(),
         lambda settings: settings.expire_every_seconds,
     ),
+    Job(
+        "mnemic.promote_vectors",
+        lambda memory: memory.maintenance.promote_vectors(),
+        lambda settings: settings.promote_every_seconds,
+    ),
 )
 
 

@@ -107,6 +107,7 @@ def _at(servers: Servers, settings: MemorySettings) -> MemorySettings:
     return settings.model_copy(
         update={
             "database_url": SecretStr(servers.database_url),
+            "database_owner_url": SecretStr(servers.owner_url) if servers.owner_url else None,
             "redis_url": SecretStr(servers.redis_url),
         }
     )
