@@ -4,7 +4,7 @@ import pytest
 
 from mnemic.embed.minilm import SIGNATURE
 from mnemic.model.embedding import ModelSignature
-from mnemic.model.scripts import scripts_in
+from mnemic.model.scripts import is_mostly, scripts_in
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,11 @@ def test_the_scripts_of_a_model_are_no_part_of_its_signature() -> None:
     assert plain == SIGNATURE
     assert plain.key == SIGNATURE.key
     assert SIGNATURE.scripts == {"Latin"}
+
+
+@pytest.mark.parametrize(
+    ("text", "mostly"),
+    [("tea", True), ("123", True), ("чай", False), ("чай tea time", True), ("我用Py写代码", False)],
+)
+def test_half_of_the_letters_decide_which_script_it_mostly_is(text: str, *, mostly: bool) -> None:
+    assert is_mostly(text, {"Latin"}) is mostly

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from mnemic.model.normalise import comparison_key
 from mnemic.model.words import Token, normal_form, tokens_of
 
 __all__ = ["ACTORS_MAX", "Unnamed", "names_in", "without_names"]
@@ -78,21 +78,23 @@ def names_in(text: str) -> tuple[str, ...]:
     Of scripts without spaces every piece of two to eight letters. At most `NAMES_MAX`; those of few
     words come first.
     """
-    normal = normal_form(text)
-    tokens = list(tokens_of(normal))
+    # As `comparison_key` folds a text, but once for all of its pieces.
+    folded = unicodedata.normalize("NFKC", normal_form(text).casefold())
+    folded = " ".join(folded.split())
+    tokens = list(tokens_of(folded))
     found: dict[str, None] = {}
     for width in range(1, _THING_WORDS_MAX + 1):
         for first, last in zip(tokens, tokens[width - 1 :], strict=False):
             if len(found) >= NAMES_MAX:
                 return tuple(found)
             end = last.end - 2 * last.possessive
-            found[comparison_key(normal[first.start : end])] = None
+            found[folded[first.start : end]] = None
     for token in tokens:
         if token.unspaced:
-            run = normal[token.start : token.end]
+            run = folded[token.start : token.end]
             for size in range(2, _NAME_LETTERS_MAX + 1):
                 pieces = (run[at : at + size] for at in range(len(run) - size + 1))
-                found.update(dict.fromkeys(map(comparison_key, pieces)))
+                found.update(dict.fromkeys(pieces))
     return tuple(found)[:NAMES_MAX]
 
 

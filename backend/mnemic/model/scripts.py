@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 
 __all__ = ["is_mostly", "scripts_in"]
 
@@ -29,8 +29,10 @@ _SCRIPTS = {
 _SCRIPT_CHARS_MAX = 20_000
 
 
-def is_mostly(text: str, scripts: Iterable[str]) -> bool:
+def is_mostly(text: str, scripts: Collection[str]) -> bool:
     """Whether at least half of its letters belong to one of the scripts."""
+    if text.isascii() and "Latin" in scripts:
+        return True
     letters = [one for one in text[:_SCRIPT_CHARS_MAX] if one.isalpha()]
     known = [_SCRIPTS[name] for name in scripts if name in _SCRIPTS]
     return 2 * sum(any(one.match(letter) for one in known) for letter in letters) >= len(letters)
