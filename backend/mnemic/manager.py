@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -19,7 +20,7 @@ from mnemic.model.scope import Scope
 from mnemic.service.context import context
 from mnemic.service.forget import Forgotten, forget
 from mnemic.service.memory_input import MemoryOptions, parse_fact, parse_memory
-from mnemic.service.parsing import checked_flag, checked_given
+from mnemic.service.parsing import checked_flag, checked_given, checked_moment
 from mnemic.service.recall import parse_query, recall
 from mnemic.service.record_fact import record_facts
 from mnemic.service.remember import remember
@@ -141,7 +142,7 @@ class MemoryManager:
         memory = parse_fact(self._tools, fact, **options)
         return await record_facts(self._tools, [fact], memory, scope=scope)
 
-    async def recall(
+    async def recall(  # noqa: PLR0913 - each narrows the question
         self,
         query: str,
         *,
@@ -151,6 +152,8 @@ class MemoryManager:
         floor: float | None = None,
         filters: Filter | Mapping[str, Any] | None = None,
         explain: bool = False,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
     ) -> Recall:
         """The memories visible from `scope` that answer `query`, best first, with reasons.
 
@@ -160,7 +163,9 @@ class MemoryManager:
         `{"outcome": "success"}` (see `Filter`; the query may be "" then). `Recall.degraded` names
         what was not searched. With `explain` the answer tells how it was searched, and what each
         arm of the search found.
+        With `as_of` what was true then, with `known_at` of what was known then.
         """
+        tools = self._tools.at(checked_moment(as_of, known_at))
         checked, notes = parse_query(
             self._tools,
             query,
@@ -170,7 +175,7 @@ class MemoryManager:
             filters=filters,
         )
         told = checked_flag(explain, field="explain")
-        return await recall(self._tools, checked, scope=scope, notes=notes, explain=told)
+        return await recall(tools, checked, scope=scope, notes=notes, explain=told)
 
     async def why_not(
         self,
@@ -205,6 +210,8 @@ class MemoryManager:
         scope: Scope,
         budget: int | str | None = None,
         form: ContextForm | str = ContextForm.MARKDOWN,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
     ) -> Context:
         """A prompt section about `query` of at most `budget` tokens, whole items.
 
@@ -212,9 +219,11 @@ class MemoryManager:
         is "text", "markdown", "xml", "json" or "messages", and the budget holds for the text in
         it. What anybody may have written is data, in frames that nothing in it can leave; only
         what was approved stands as an instruction. When memory is away or late the section is
-        empty and says why in `degraded`.
+        empty and says why in `degraded`. `as_of` and `known_at`, both with the time of a past call,
+        rebuild what it gave, byte for byte, but for what was forgotten since.
         """
-        return await context(self._tools, query, scope=scope, budget=budget, form=form)
+        tools = self._tools.at(checked_moment(as_of, known_at))
+        return await context(tools, query, scope=scope, budget=budget, form=form)
 
     async def tool_affinities(self, scope: Scope) -> dict[str, float]:
         """What is known of tools by their names: confidence that one suits, or minus that it fails.

@@ -45,6 +45,10 @@ SELECT coalesce(string_agg(line, E'\\n' ORDER BY line), '') FROM (
   UNION ALL
   SELECT format('policy %s', to_jsonb(p)) FROM pg_policies p WHERE schemaname = 'mnemic'
   UNION ALL
+  SELECT format('trigger %s', pg_get_triggerdef(t.oid))
+    FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid
+   WHERE relnamespace = 'mnemic'::regnamespace AND NOT tgisinternal
+  UNION ALL
   SELECT format('function %s %s %s', pg_get_functiondef(oid), proowner::regrole, proacl)
     FROM pg_proc WHERE pronamespace = 'mnemic'::regnamespace
   UNION ALL

@@ -236,7 +236,7 @@ async def _listed(busy: Any, table: str) -> str:
 @pytest.mark.parametrize(
     ("statement", "table", "indexes"),
     [
-        (forgetting.LEFT_BEHIND, "facts", {"facts_pkey", "facts_superseded_by_idx"}),
+        (forgetting.LEFT_BEHIND["fact"], "facts", {"facts_pkey", "facts_superseded_by_idx"}),
         (forgetting.UNLINK["fact"], "facts", {"facts_superseded_by_idx"}),
         (forgetting.UNLINK["episode"], "episodes", {"sessions_episode_idx"}),
         (lineage.RESTING, "facts", {"fact_evidence_source_idx", "facts_pkey"}),

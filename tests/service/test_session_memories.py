@@ -201,7 +201,8 @@ async def test_a_procedure_whose_name_stands_above_becomes_its_next_version(
     assert (best.id, best.version, len(best.steps)) == (first.id, 2, 2)
     assert (best.success_count, best.failure_count) == (3, 1)
     left = await seen.fetch(
-        "SELECT id FROM mnemic.procedures WHERE tenant_id = $1", scope.tenant.id
+        "SELECT id FROM mnemic.procedures WHERE tenant_id = $1 AND status = 'live'",
+        scope.tenant.id,
     )
     assert [row["id"] for row in left] == [first.id]
 

@@ -374,7 +374,8 @@ async def test_the_two_lists_name_only_what_is_there(admin: asyncpg.Connection) 
         " AND relkind IN ('r', 'p')"
     )
     functions = await admin.fetch(
-        "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'mnemic'::regnamespace"
+        "SELECT DISTINCT proname::text FROM pg_proc"
+        " WHERE pronamespace = 'mnemic'::regnamespace AND prosecdef"
     )
 
     assert {row["relname"] for row in tables} >= TENANTLESS_TABLES

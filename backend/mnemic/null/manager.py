@@ -261,9 +261,10 @@ class NullMemoryManager(MemoryManager):
         scope: Scope,
         budget: int | str | None = None,
         form: ContextForm | str = ContextForm.MARKDOWN,
+        **moment: Any,
     ) -> Context:
         """An empty section."""
-        del query, scope
+        del query, scope, moment
         return _nothing(budget, form)
 
     async def tool_affinities(self, scope: Scope) -> dict[str, float]:

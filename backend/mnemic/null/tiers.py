@@ -205,14 +205,14 @@ class NullSemantic(SemanticMemory):
             tags=fact.tags,
         )
 
-    async def search_facts(self, query: str, limit: int = 10) -> list[Fact]:
+    async def search_facts(self, query: str, limit: int = 10, **moment: Any) -> list[Fact]:
         """None."""
-        del query, limit
+        del query, limit, moment
         return []
 
-    async def get_by_entity(self, entity: str, limit: int = 20) -> list[Fact]:
+    async def get_by_entity(self, entity: str, limit: int = 20, **moment: Any) -> list[Fact]:
         """None."""
-        del entity, limit
+        del entity, limit, moment
         return []
 
     async def reinforce_fact(self, fact_id: UUID, *, idempotency_key: str | None = None) -> Fact:

@@ -122,7 +122,8 @@ def wording_columns(name: str) -> tuple[SchemaItem, ...]:
     """What the lexical arm and the score read; written by the application with the text.
 
     `stems` are the content stems in order, space-joined; `tsv` holds them with positions.
-    `needs_vector` is true until the row has a vector of the live model.
+    `needs_vector` is true until the row has a vector of the live model. `embedded_at` is when it
+    first had one, if that was after the row was recorded.
     """
     return (
         sa.Column("stems", sa.Text, nullable=False, server_default=sa.text("''")),
@@ -130,6 +131,7 @@ def wording_columns(name: str) -> tuple[SchemaItem, ...]:
         sa.Column("word_count", sa.Integer, nullable=False, server_default=sa.text("0")),
         sa.Column("tsv", pg.TSVECTOR, nullable=False, server_default=sa.text("''::tsvector")),
         sa.Column("needs_vector", sa.Boolean, nullable=False, server_default=sa.true()),
+        moment("embedded_at"),
         sa.Column("stats_counted", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Index(f"{name}_tsv_idx", "tenant_id", "tsv", postgresql_using="gin"),
         sa.Index(

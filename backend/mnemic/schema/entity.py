@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 
-from mnemic.schema.columns import bounded, created_at, reference, scoped_table, tenant_table
+from mnemic.schema.columns import bounded, created_at, moment, reference, scoped_table, tenant_table
 
 __all__ = ["entities", "entity_mentions"]
 
@@ -16,6 +16,7 @@ entities = scoped_table(
     sa.Column("kind", sa.Text, nullable=False, server_default=sa.text("'name'")),
     sa.Column("aliases", pg.ARRAY(sa.Text), nullable=False, server_default=sa.text("'{}'")),
     created_at(),
+    moment("updated_at"),
     bounded("entities", "name_key"),
     sa.UniqueConstraint("tenant_id", "scope_id", "name_key", name="entities_name_key"),
 )

@@ -9,6 +9,7 @@ from mnemic.schema.columns import choice, created_at, moment, scoped_table
 
 __all__ = ["sessions"]
 
+# `moved_at` is when what it held came to stand above, which an end told for later is not.
 # `turn_count` hands out positions: one row lock per appended batch gives a gapless order.
 sessions = scoped_table(
     "sessions",
@@ -17,6 +18,7 @@ sessions = scoped_table(
     moment("started_at", nullable=False),
     moment("last_active_at", nullable=False),
     moment("ended_at"),
+    moment("moved_at"),
     sa.Column("episode_id", sa.Uuid),
     sa.Column("turn_count", sa.Integer, nullable=False, server_default=sa.text("0")),
     sa.Column("outcome", sa.Text),

@@ -192,7 +192,7 @@ async def _land(
         if session.state is SessionState.ENDED or session.turn_count != read.session.turn_count:
             raise _Overtaken
         await unit.lifting.facts(scope, parent=parent, now=now)
-        await unit.episodes.lift(scope, parent=parent)
+        await unit.episodes.lift(scope, parent=parent, now=now)
         await unit.procedures.lift(scope, parent=parent, now=now)
         # Waits for whoever is forgetting one of them: its text must not stand in the episode.
         if await unit.turns.lift(scope, parent=parent) < len(read.turns):
@@ -201,12 +201,13 @@ async def _land(
         await unit.statistics.drop(scope)
         await tools.working.drop_rows(unit, scope)
         if episode is not None:
-            await unit.episodes.add(parent, episode)
+            await unit.episodes.add(parent, replace(episode, recorded_at=now))
             if vector is not None and model is not None:
                 await unit.vectors.put("episode", [(episode.id, vector)], model=model.id)
         await unit.sessions.end(
             scope,
             at=max(now, session.started_at),
+            now=now,
             episode_id=episode.id if episode else None,
             outcome=episode.outcome if episode else outcome,
         )

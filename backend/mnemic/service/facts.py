@@ -100,8 +100,8 @@ async def remove_alias(
     name = clean_name(name, field="name")
     other = clean_name(alias, field="alias")
 
-    async def land(unit: Unit, _now: datetime) -> Receipt:
-        if not await unit.entities.remove_alias(scope, name, other):
+    async def land(unit: Unit, now: datetime) -> Receipt:
+        if not await unit.entities.remove_alias(scope, name, other, now=now):
             raise NotFound("No such alias of this name in this scope.")
         return committed(_entity_id(scope, name), "entity", created=False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from uuid import UUID
 
 from mnemic.errors import Conflict, NotFound
@@ -135,7 +136,7 @@ async def _land(
         stated: dict[UUID, frozenset[StatementKey]] = {
             one.id: rewordings[one.id].stated for one in anew
         }
-        lost = await _resting_on_nothing(unit, found, gone=gone, stated=stated)
+        lost = await _resting_on_nothing(unit, found, gone=gone, stated=stated, now=now)
         counts += await _delete_facts(unit, scope, lost)
         subjects = [(found[one][0], one) for one in goes]
         subjects += [("episode", one.id) for one in gone] + [("fact", one.id) for one in lost]
@@ -173,6 +174,7 @@ async def _resting_on_nothing(
     *,
     gone: Sequence[Episode],
     stated: Mapping[UUID, frozenset[StatementKey]],
+    now: datetime,
 ) -> list[RestingFact]:
     """The facts that nothing speaks for now; what is gone or unsaid speaks for none of the others.
 
@@ -185,11 +187,11 @@ async def _resting_on_nothing(
         sources += [one.id for one in gone if kind == "episode"]
         if sources:
             resting = await unit.lineage.resting_on(kind, sources)
-            lost |= await _withdrawn(unit, kind, sources, resting)
+            lost |= await _withdrawn(unit, kind, sources, resting, now)
     for episode, said in stated.items():
         resting = await unit.lineage.resting_on("episode", [episode])
         unsaid = [one for one in resting if one.key not in said]
-        lost |= await _withdrawn(unit, "episode", [episode], unsaid)
+        lost |= await _withdrawn(unit, "episode", [episode], unsaid, now)
     return list(lost.values())
 
 
@@ -205,12 +207,16 @@ async def _delete_facts(unit: Unit, scope: Scope, lost: Sequence[RestingFact]) -
 
 
 async def _withdrawn(
-    unit: Unit, kind: str, sources: Sequence[UUID], resting: Sequence[RestingFact]
+    unit: Unit,
+    kind: str,
+    sources: Sequence[UUID],
+    resting: Sequence[RestingFact],
+    now: datetime,
 ) -> dict[UUID, RestingFact]:
     """The sources speak for none of these facts any more; those that nothing speaks for now."""
     others = [one.id for one in resting if one.has_others]
     if others:
-        await unit.lineage.withdraw(kind, sources, others)
+        await unit.lineage.withdraw(kind, sources, others, now=now)
     return {one.id: one for one in resting if not one.has_others}
 
 

@@ -182,12 +182,13 @@ async def _keep(
     tools: Tools, tenant: TenantId, pairs: Sequence[tuple[PendingText, Vector]]
 ) -> None:
     model = await tools.live_model()
+    now = tools.now()
 
     async def land(unit: Unit) -> None:
         for kind in dict.fromkeys(one.kind for one, _ in pairs):
             still = await unit.vectors.still(kind, [one for one, _ in pairs if one.kind == kind])
             found = [(one.id, vector) for one, vector in pairs if one.id in still]
-            await unit.vectors.put(kind, found, model=model.id)
+            await unit.vectors.put(kind, found, model=model.id, now=now)
 
     await tools.transact(tenant, land)
 

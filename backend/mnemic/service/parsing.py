@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -17,6 +18,7 @@ import orjson
 from mnemic.errors import InvalidInput
 from mnemic.model.episode import Outcome
 from mnemic.model.fact import FactCreate
+from mnemic.model.moment import Moment
 from mnemic.model.normalise import (
     checked_json,
     checked_time,
@@ -41,6 +43,7 @@ __all__ = [
     "checked_limit",
     "checked_list",
     "checked_metadata",
+    "checked_moment",
     "checked_object",
     "checked_outcome",
     "checked_query",
@@ -128,6 +131,14 @@ def checked_object(value: object, *, field: str, bytes_max: int) -> dict[str, An
 def checked_metadata(value: object, limits: LimitSettings) -> dict[str, Any]:
     """A JSON object within `limits.metadata_bytes_max` bytes."""
     return checked_object(value, field="metadata", bytes_max=limits.metadata_bytes_max)
+
+
+def checked_moment(as_of: datetime | None, known_at: datetime | None) -> Moment:
+    """When it is asked of, in UTC. Raises `InvalidInput`, as for any time."""
+    return Moment(
+        as_of=None if as_of is None else checked_time(as_of, field="as_of"),
+        known_at=None if known_at is None else checked_time(known_at, field="known_at"),
+    )
 
 
 def checked_tags(value: object, limits: LimitSettings) -> tuple[str, ...]:

@@ -199,7 +199,8 @@ async def _prepared(
         await unit.tombstones.respect(scope, mark, now=now, lift=lift)
         identity, version, created = await unit.procedures.put(scope, procedure, now=now)
         if vectors and model:
-            await unit.vectors.put("procedure", [(identity, vectors[0])], model=model.id)
+            ready = [(identity, vectors[0])]
+            await unit.vectors.put("procedure", ready, model=model.id, now=now)
         return committed(
             identity, "procedure", vectors=vectors, version=version, created=created, notes=notes
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Self, TypeVar
 from uuid import UUID
 
 import structlog
@@ -19,6 +19,7 @@ from mnemic.errors import (
     MnemicError,
 )
 from mnemic.model.embedding import DIMENSIONS_MAX, Embedder, Vector, checked_vector
+from mnemic.model.moment import Moment
 from mnemic.model.scope import TenantId
 from mnemic.model.token_count import EstimatedTokens, TokenCounter
 from mnemic.settings import MemorySettings
@@ -31,6 +32,8 @@ __all__ = ["Tools"]
 
 T = TypeVar("T")
 _TENANTS_NOTED_MAX = 10_000
+# A past prompt is rebuilt for whoever asks why, not within an agent's turn.
+_PAST_DEADLINE_MS = 10_000
 log = structlog.get_logger("mnemic")
 
 
@@ -47,6 +50,7 @@ class Tools:
     new_id: Callable[[], UUID]
     counter: TokenCounter = field(default_factory=EstimatedTokens)
     owner_url: str | SecretStr | None = None
+    moment: Moment | None = None
     _live_model: RegisteredModel | None = None
     _written: Counter[TenantId] = field(default_factory=Counter)
 
@@ -62,7 +66,22 @@ class Tools:
         read_only: bool = False,
     ) -> T:
         """`work` in one transaction of `tenant`; see `Database.transact`."""
-        return await self.database.transact(tenant, work, read_only=read_only)
+        moment = None if tenant is None else self.moment
+        return await self.database.transact(tenant, work, read_only=read_only, moment=moment)
+
+    def at(self, moment: Moment) -> Self:
+        """Tools that read what was known and true then, by the clock of then; they write nothing.
+
+        Without any time in it they are the same.
+        """
+        if moment == Moment():
+            return self
+        known_at = moment.known_at
+        clock = self.clock if known_at is None else lambda: known_at
+        patience = max(self.settings.context.deadline_ms, _PAST_DEADLINE_MS)
+        context = self.settings.context.model_copy(update={"deadline_ms": patience})
+        settings = self.settings.model_copy(update={"context": context})
+        return replace(self, moment=moment, clock=clock, settings=settings)
 
     async def live_model(self) -> RegisteredModel:
         """The registered model that answers; the embedder's own if none ever was.

@@ -27,13 +27,23 @@ ADD_ALIAS = Statement("""
     VALUES (:tenant, :id, :scope, :name, :name_key, ARRAY[CAST(:alias AS text)], :now)
     ON CONFLICT (tenant_id, scope_id, name_key)
     DO UPDATE SET aliases = CASE WHEN excluded.aliases[1] = ANY(e.aliases) THEN e.aliases
-                                 ELSE e.aliases || excluded.aliases END
+                                 ELSE e.aliases || excluded.aliases END,
+                  updated_at = excluded.recorded_at
 """)
 
 REMOVE_ALIAS = Statement("""
-    UPDATE mnemic.entities e SET aliases = array_remove(e.aliases, CAST(:alias AS text))
+    UPDATE mnemic.entities e
+       SET aliases = array_remove(e.aliases, CAST(:alias AS text)), updated_at = :now
      WHERE {tenant:e} AND e.scope_id = :scope AND e.name_key = :name_key
        AND CAST(:alias AS text) = ANY(e.aliases)
+    RETURNING e.id
+""")
+
+# What was taken away is in no past either.
+TAKE_FROM_HISTORY = Statement("""
+    UPDATE mnemic.memory_history h
+       SET before = jsonb_set(h.before, '{aliases}', h.before -> 'aliases' - CAST(:alias AS text))
+     WHERE {tenant:h} AND h.memory_id = :id AND h.before -> 'aliases' IS NOT NULL
 """)
 
 # A name without any other means itself, with or without a row.
@@ -74,12 +84,13 @@ class EntityStore:
             now=now,
         )
 
-    async def remove_alias(self, scope: Scope, name: str, alias: str) -> bool:
+    async def remove_alias(self, scope: Scope, name: str, alias: str, *, now: datetime) -> bool:
         """In exactly `scope` the alias does not mean the name any more; whether it did."""
         name_key, alias_key = comparison_key(name), comparison_key(alias)
-        removed = await self._unit.execute(
-            REMOVE_ALIAS, scope=scope.id, name_key=name_key, alias=alias_key
+        removed = await self._unit.fetch_one(
+            REMOVE_ALIAS, scope=scope.id, name_key=name_key, alias=alias_key, now=now
         )
-        if removed:
+        if removed is not None:
+            await self._unit.execute(TAKE_FROM_HISTORY, id=removed["id"], alias=alias_key)
             await self._unit.execute(DROP_PLAIN, scope=scope.id, name_key=name_key)
-        return bool(removed)
+        return removed is not None

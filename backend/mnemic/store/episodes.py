@@ -84,7 +84,7 @@ OF_SCOPE = Statement("""
 """)
 
 LIFT = Statement("""
-    UPDATE mnemic.episodes e SET scope_id = :parent, stats_counted = false
+    UPDATE mnemic.episodes e SET scope_id = :parent, stats_counted = false, updated_at = :now
      WHERE {tenant:e} AND e.scope_id = :session AND e.id = ANY(CAST(:ids AS uuid[]))
 """)
 
@@ -158,10 +158,10 @@ class EpisodeStore:
         }
         words = words_of(episode_text(episode.title, episode.summary, episode.key_topics))
         await self._unit.statistics.uncount("episode", episode.id)
-        await self._unit.vectors.drop("episode", [episode.id])
+        await self._unit.vectors.drop("episode", [episode.id], now=None)
         await self._unit.execute(REWORD, **values, **wording_values(words), now=now)
 
-    async def lift(self, scope: Scope, *, parent: Scope) -> int:
+    async def lift(self, scope: Scope, *, parent: Scope, now: datetime) -> int:
         """The episodes of a session's scope stand in its parent's; how many moved.
 
         One that the parent retracted stays behind.
@@ -170,7 +170,7 @@ class EpisodeStore:
         marks = {row["id"]: episode_mark(row["summary"]) for row in rows}
         refused = await self._unit.tombstones.refused(parent, sorted(set(marks.values())))
         ids = [one for one, mark in marks.items() if mark not in refused]
-        return await self._unit.execute(LIFT, session=scope.id, parent=parent.id, ids=ids)
+        return await self._unit.execute(LIFT, session=scope.id, parent=parent.id, ids=ids, now=now)
 
 
 def _level(scope: Scope, level: MemoryScope) -> UUID | None:

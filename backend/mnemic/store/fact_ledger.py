@@ -209,7 +209,7 @@ class FactLedger:
         await self._add_evidence(added, evidence, now)
         if closed:
             await self._unit.execute(LINK_CLOSED, id=added, closed=list(closed))
-            await self._unit.vectors.drop("fact", closed)
+            await self._unit.vectors.drop("fact", closed, now=now)
         return FactLanding(id=added, created=True, version=1, superseded=closed)
 
     async def move(self, scope: Scope, facts: Collection[FactId], *, now: datetime) -> set[FactId]:

@@ -167,7 +167,7 @@ class FactStore:
             superseded_by=superseded_by,
             now=now,
         )
-        await self._unit.vectors.drop("fact", [identity] if landed else [])
+        await self._unit.vectors.drop("fact", [identity] if landed else [], now=now)
         return landed == 1
 
 

@@ -53,14 +53,26 @@ UNLINK = {
     """),
 }
 
-# A fact of a session whose equal stood above when it ended left its row there: it says the same.
-LEFT_BEHIND = Statement("""
-    SELECT s.id, s.scope_id FROM mnemic.facts s JOIN mnemic.facts f ON f.id = s.superseded_by
-     WHERE {tenant:s} AND {tenant:f} AND f.scope_id = :scope AND f.id = ANY(CAST(:ids AS uuid[]))
-       AND s.scope_id <> f.scope_id AND s.subject_key = f.subject_key
-       AND s.predicate = f.predicate AND s.object_key = f.object_key
-     ORDER BY s.id FOR UPDATE OF s
-""")
+# A fact of a session whose equal stood above when it ended left its row there: it says the same. So
+# did a procedure that became a version of one above.
+LEFT_BEHIND = {
+    "fact": Statement("""
+        SELECT s.id, s.scope_id FROM mnemic.facts s JOIN mnemic.facts f ON f.id = s.superseded_by
+         WHERE {tenant:s} AND {tenant:f} AND f.scope_id = :scope
+           AND f.id = ANY(CAST(:ids AS uuid[]))
+           AND s.scope_id <> f.scope_id AND s.subject_key = f.subject_key
+           AND s.predicate = f.predicate AND s.object_key = f.object_key
+         ORDER BY s.id FOR UPDATE OF s
+    """),
+    "procedure": Statement("""
+        SELECT s.id, s.scope_id FROM mnemic.procedures s
+          JOIN mnemic.scopes c ON c.id = s.scope_id AND c.scope_type = 'session'
+          JOIN mnemic.procedures p ON p.scope_id = c.parent_id AND p.name_key = s.name_key
+         WHERE {tenant:s} AND {tenant:c} AND {tenant:p} AND p.scope_id = :scope
+           AND p.id = ANY(CAST(:ids AS uuid[])) AND s.status = 'retired'
+         ORDER BY s.id FOR UPDATE OF s
+    """),
+}
 
 # Whoever names such a row means what stands above, as with a fact that moved with its id.
 LIVES_ON = Statement("""
@@ -162,20 +174,16 @@ class ForgettingStore:
         """
         return await self._delete(scope.id, noun, ids)
 
-    async def merge(self, scope: Scope, noun: str, ids: Sequence[UUID]) -> None:
-        """As `delete`, of memories of a session that live on in others, whose answers so stay."""
-        await self._remove(scope.id, noun, ids)
-
     async def delete_resting(self, place: UUID, ids: Sequence[UUID]) -> int:
         """As `delete`, for facts of the scope with the id `place`, whose rows are held."""
         return await self._delete(place, "fact", ids)
 
     async def _delete(self, place: UUID, noun: str, ids: Sequence[UUID]) -> int:
         quoted = list(ids)
-        if noun == "fact":
-            rows = await self._unit.fetch(LEFT_BEHIND, scope=place, ids=list(ids))
+        if noun in LEFT_BEHIND:
+            rows = await self._unit.fetch(LEFT_BEHIND[noun], scope=place, ids=list(ids))
             quoted += [row["id"] for row in rows]
-            if rows:
+            if rows and noun in UNLINK:
                 await self._unit.execute(UNLINK[noun], ids=[row["id"] for row in rows])
             for session in sorted({row["scope_id"] for row in rows}):
                 left = [row["id"] for row in rows if row["scope_id"] == session]

@@ -74,7 +74,7 @@ class LiftingStore:
             )
             if landing.id == fact.id:
                 return
-            await self._unit.vectors.copy_fact(scope, fact.id, to=landing.id)
+            await self._unit.vectors.copy_fact(scope, fact.id, to=landing.id, now=now)
         except Retracted:
             reason = REFUSED
         await self._unit.facts.retire(

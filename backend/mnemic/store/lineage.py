@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -59,7 +60,8 @@ WITHDRAW = Statement("""
     ), lost AS (SELECT w.fact_id, count(*) AS sources FROM withdrawn w GROUP BY w.fact_id)
     UPDATE mnemic.facts f
        SET reinforcement_count = greatest(1, f.reinforcement_count - l.sources),
-           confidence = greatest(0.0, f.confidence - CAST(:step AS float8) * l.sources)
+           confidence = greatest(0.0, f.confidence - CAST(:step AS float8) * l.sources),
+           updated_at = :now
       FROM lost l
      WHERE {tenant:f} AND f.id = l.fact_id
 """)
@@ -110,8 +112,15 @@ class LineageStore:
             for row in rows
         ]
 
-    async def withdraw(self, kind: str, sources: Sequence[UUID], facts: Sequence[UUID]) -> None:
+    async def withdraw(
+        self, kind: str, sources: Sequence[UUID], facts: Sequence[UUID], *, now: datetime
+    ) -> None:
         """The sources do not speak for these facts any more, whose rows are held."""
         await self._unit.execute(
-            WITHDRAW, kind=kind, sources=list(sources), facts=list(facts), step=REINFORCEMENT
+            WITHDRAW,
+            kind=kind,
+            sources=list(sources),
+            facts=list(facts),
+            step=REINFORCEMENT,
+            now=now,
         )

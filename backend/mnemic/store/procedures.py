@@ -96,7 +96,7 @@ COUNT_OUTCOME = Statement("""
     UPDATE mnemic.procedures p
        SET success_count = p.success_count + CASE WHEN CAST(:success AS boolean) THEN 1 ELSE 0 END,
            failure_count = p.failure_count + CASE WHEN CAST(:success AS boolean) THEN 0 ELSE 1 END,
-           last_used = greatest(p.last_used, :now)
+           last_used = greatest(p.last_used, :now), updated_at = :now
      WHERE {tenant:p} AND p.id = :procedure
 """)
 
@@ -122,8 +122,14 @@ NAMED = Statement("""
 """)
 
 LIFT = Statement("""
-    UPDATE mnemic.procedures p SET scope_id = :parent, stats_counted = false
+    UPDATE mnemic.procedures p SET scope_id = :parent, stats_counted = false, updated_at = :now
      WHERE {tenant:p} AND p.scope_id = :session AND p.id = ANY(CAST(:ids AS uuid[]))
+""")
+
+# A procedure that became a version of another is what the session knew, in its own past alone.
+LEAVE_BEHIND = Statement("""
+    UPDATE mnemic.procedures p SET status = 'retired', retired_at = :now, updated_at = :now
+     WHERE {tenant:p} AND p.scope_id = :session AND p.id = :id
 """)
 
 # The outcomes of a procedure count for the one that it became a version of.
@@ -145,7 +151,7 @@ MOVE_OUTCOMES = Statement("""
     )
     UPDATE mnemic.procedures p
        SET success_count = p.success_count + s.good, failure_count = p.failure_count + s.bad,
-           last_used = greatest(p.last_used, s.last)
+           last_used = greatest(p.last_used, s.last), updated_at = :now
       FROM sums s
      WHERE {tenant:p} AND p.id = :to
 """)
@@ -291,7 +297,7 @@ class ProcedureStore:
         taken = await self._unit.fetch(NAMED, scope=parent.id, names=names)
         known = {row["name_key"] for row in taken}
         free = [row["id"] for row in rows if row["name_key"] not in known]
-        await self._unit.execute(LIFT, session=scope.id, parent=parent.id, ids=free)
+        await self._unit.execute(LIFT, session=scope.id, parent=parent.id, ids=free, now=now)
         for row in rows:
             if row["name_key"] in known:
                 await self._merge(scope, procedure_of(row), parent=parent, now=now)
@@ -302,10 +308,13 @@ class ProcedureStore:
     ) -> None:
         anew = ProcedureId(uuid5(procedure.id, f"lifted;{parent.id}"))
         kept, version, _ = await self.put(parent, replace(procedure, id=anew), now=now)
-        await self._unit.execute(MOVE_OUTCOMES, source=procedure.id, to=kept, version=version)
+        await self._unit.execute(
+            MOVE_OUTCOMES, source=procedure.id, to=kept, version=version, now=now
+        )
         # The answers of keys stay as they were, until it is forgotten where it stands now.
         await self._unit.guards.name_too(procedure.id, to=kept)
-        await self._unit.forgetting.merge(scope, "procedure", [procedure.id])
+        await self._unit.execute(LEAVE_BEHIND, session=scope.id, id=procedure.id, now=now)
+        await self._unit.vectors.drop("procedure", [procedure.id], now=now)
 
 
 def procedure_of(row: Any) -> Procedure:

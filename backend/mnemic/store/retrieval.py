@@ -46,7 +46,7 @@ _NEAR = """
       FROM (SELECT v.memory_id, (v.embedding <#> CAST(:vector AS halfvec)) + 0 AS distance
               FROM mnemic.{noun}_vectors v
              WHERE {{owned:v}} AND v.model_id = :model {narrow}
-             ORDER BY 2 LIMIT :near) v
+             ORDER BY 2, 1 LIMIT :near) v
 """
 
 # The nearest as the tenant's own index found them, best first: see `approximate`.

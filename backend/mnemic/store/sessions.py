@@ -61,7 +61,8 @@ SET_STATE = Statement("""
 
 END = Statement("""
     UPDATE mnemic.sessions s
-       SET state = 'ended', ended_at = :ended_at, episode_id = :episode_id, outcome = :outcome
+       SET state = 'ended', ended_at = :ended_at, moved_at = :now, episode_id = :episode_id,
+           outcome = :outcome
      WHERE {tenant:s} AND s.id = :id AND s.state <> 'ended'
 """)
 
@@ -144,13 +145,23 @@ class SessionStore:
             raise over(scope)
 
     async def end(
-        self, scope: Scope, *, at: datetime, episode_id: UUID | None, outcome: Outcome | None
+        self,
+        scope: Scope,
+        *,
+        at: datetime,
+        now: datetime,
+        episode_id: UUID | None,
+        outcome: Outcome | None,
     ) -> None:
-        """The session is over, with its episode. Raises `Conflict` if it was already."""
+        """The session is over, with its episode; what it held stands above from now on.
+
+        Raises `Conflict` if it was over already.
+        """
         landed = await self._unit.execute(
             END,
             id=scope.id,
             ended_at=at,
+            now=now,
             episode_id=episode_id,
             outcome=outcome.value if outcome else None,
         )

@@ -12,6 +12,7 @@ from functools import cached_property
 from importlib import resources
 
 from mnemic.store import _scoping
+from mnemic.store.past import past_template
 
 __all__ = ["Statement", "every_statement", "statement_file", "statement_text"]
 
@@ -56,6 +57,13 @@ class Statement:
     def names(self) -> tuple[str, ...]:
         """The names of the values, in the order of their places."""
         return self._rendered[1]
+
+    @cached_property
+    def past(self) -> Statement:
+        """The same over the tables as they were; it binds `known_at` and `true_at` too."""
+        made = Statement.__new__(Statement)
+        made.template = past_template(self.template)
+        return made
 
     def arguments(self, values: dict[str, object]) -> list[object]:
         """The values in their places; a missing one is a `KeyError`, one too many is ignored."""

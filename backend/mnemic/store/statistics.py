@@ -32,6 +32,15 @@ ALONE = Statement("""
 
 DROP_SCOPE = Statement("DELETE FROM mnemic.term_stats s WHERE {tenant:s} AND s.scope_id = :scope")
 
+# What stays behind in the scope counts there as everything does where it stands.
+COUNT_ANEW = {
+    noun: Statement(f"""
+        UPDATE mnemic.{noun}s m SET stats_counted = false
+         WHERE {{tenant:m}} AND m.scope_id = :scope AND m.stats_counted
+    """)
+    for noun in ("episode", "fact", "procedure")
+}
+
 DROP_UNUSED = Statement("""
     DELETE FROM mnemic.term_stats s
      USING unnest(CAST(:kinds AS text[]), CAST(:terms AS text[])) AS u(kind, term)
@@ -176,8 +185,13 @@ class StatisticsStore:
             )
 
     async def drop(self, scope: Scope) -> None:
-        """The counts of exactly this scope are gone, since its memories moved elsewhere."""
+        """The counts of exactly this scope are gone, since its memories moved elsewhere.
+
+        Those that stayed behind are to be counted anew.
+        """
         await self._unit.execute(DROP_SCOPE, scope=scope.id)
+        for statement in COUNT_ANEW.values():
+            await self._unit.execute(statement, scope=scope.id)
 
 
 def _shares(counts: Counter[str]) -> dict[str, float]:

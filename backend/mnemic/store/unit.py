@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, TypeVar
 from uuid import UUID
@@ -18,6 +19,7 @@ from uuid import UUID
 import asyncpg
 
 from mnemic.errors import ConfigurationError, MnemicError, StoreUnavailable
+from mnemic.model.moment import Moment
 from mnemic.model.scope import TenantId
 from mnemic.settings import DatabaseSettings
 from mnemic.store.deadline import Deadline
@@ -39,7 +41,12 @@ from mnemic.store.per_loop import PerLoop
 from mnemic.store.procedures import ProcedureStore
 from mnemic.store.retrieval import RetrievalStore
 from mnemic.store.scopes import ScopeStore
-from mnemic.store.session_setup import prepare_behind_pooler, prepare_connection, session_settings
+from mnemic.store.session_setup import (
+    beginning,
+    prepare_behind_pooler,
+    prepare_connection,
+    session_settings,
+)
 from mnemic.store.sessions import SessionStore
 from mnemic.store.statement import Statement
 from mnemic.store.statistics import StatisticsStore
@@ -52,6 +59,7 @@ __all__ = ["Database", "Unit"]
 T = TypeVar("T")
 
 _NO_TENANT = UUID(int=0)
+_ALWAYS = datetime(9999, 1, 1, tzinfo=UTC)
 _CLOSE_SECONDS_MAX = 10.0
 _BACKOFF_SECONDS = 0.01
 _BACKOFF_SECONDS_MAX = 0.5
@@ -65,23 +73,40 @@ class Unit:
     is given none.
     """
 
-    def __init__(self, connection: asyncpg.Connection, tenant: UUID, *, seconds: float) -> None:
+    def __init__(
+        self,
+        connection: asyncpg.Connection,
+        tenant: UUID,
+        *,
+        seconds: float,
+        moment: Moment | None = None,
+    ) -> None:
         self.connection = connection
         self.tenant = tenant
         self.seconds = seconds
         self.deadline = Deadline(seconds)
+        self.moment = moment
 
     async def fetch(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
         """All rows; the tenant is bound by the unit, never by the caller."""
-        values["tenant"] = self.tenant
+        sql, arguments = self._bound(statement, values)
         with self.deadline:
-            return await self.connection.fetch(statement.sql, *statement.arguments(values))
+            return await self.connection.fetch(sql, *arguments)
 
     async def fetch_one(self, statement: Statement, **values: object) -> asyncpg.Record | None:
         """The first row, or nothing."""
-        values["tenant"] = self.tenant
+        sql, arguments = self._bound(statement, values)
         with self.deadline:
-            return await self.connection.fetchrow(statement.sql, *statement.arguments(values))
+            return await self.connection.fetchrow(sql, *arguments)
+
+    def _bound(self, statement: Statement, values: dict[str, object]) -> tuple[str, list[object]]:
+        """The statement with its values; of a past moment, over the tables as they were."""
+        values["tenant"] = self.tenant
+        if self.moment is not None:
+            statement = statement.past
+            values["known_at"] = self.moment.known_at or _ALWAYS
+            values["true_at"] = self.moment.true_at
+        return statement.sql, statement.arguments(values)
 
     async def execute(self, statement: Statement, **values: object) -> int:
         """Run it; how many rows it touched."""
@@ -239,9 +264,15 @@ class Database:
 
     @asynccontextmanager
     async def open_unit(
-        self, tenant: TenantId | None, *, read_only: bool = False
+        self,
+        tenant: TenantId | None,
+        *,
+        read_only: bool = False,
+        moment: Moment | None = None,
     ) -> AsyncIterator[Unit]:
         """One transaction of `tenant`; without a tenant, no row of any tenant is visible.
+
+        With a `moment` it reads what was known and true then, and writes nothing.
 
         Raises `StoreUnavailable` if no connection is free within
         `database.acquire_timeout_seconds` or the server is away, `OutcomeUnknown` if the
@@ -249,11 +280,13 @@ class Database:
         """
         pool = await self._pool()
         connection = await self._acquire(pool)
-        unit = Unit(connection, tenant or _NO_TENANT, seconds=self._settings.timeout_seconds)
+        reads = read_only or moment is not None
+        seconds = self._settings.timeout_seconds
+        unit = Unit(connection, tenant or _NO_TENANT, seconds=seconds, moment=moment)
         try:
             try:
                 with unit.deadline:
-                    await self._begin(connection, unit.tenant, read_only=read_only)
+                    await self._begin(connection, unit.tenant, read_only=reads)
                 yield unit
             except BaseException as fault:
                 await roll_back(connection, fault)
@@ -274,11 +307,12 @@ class Database:
         work: Callable[[Unit], Awaitable[T]],
         *,
         read_only: bool = False,
+        moment: Moment | None = None,
     ) -> T:
         """`work` in a unit, run again as a whole after a deadlock or a lost race."""
         for attempt in range(self._settings.retry_max + 1):
             try:
-                async with self.open_unit(tenant, read_only=read_only) as unit:
+                async with self.open_unit(tenant, read_only=read_only, moment=moment) as unit:
                     result = await work(unit)
                     if not read_only and "tombstones" in vars(unit):  # if it was asked
                         await unit.tombstones.hold()
@@ -317,16 +351,7 @@ class Database:
             await pool.release(connection, timeout=self._settings.acquire_timeout_seconds)
 
     async def _begin(self, connection: Any, tenant: UUID, *, read_only: bool) -> None:
-        # One round trip; the tenant is a UUID object, so its text cannot carry SQL.
-        mode = " READ ONLY" if read_only else ""
-        text = f"BEGIN{mode}; SELECT set_config('mnemic.tenant_id', '{tenant}', true)"
-        if self._settings.pgbouncer:
-            text += "".join(
-                f", set_config('{name}', '{value}', true)"
-                for name, value in self._session.items()
-                if name != "application_name"  # the pooler's own, for each of its clients
-            )
-        await connection.execute(text)
+        await connection.execute(beginning(tenant, self._settings, read_only=read_only))
 
     async def close(self) -> None:
         """The running loop's pool is closed; those of other loops end with them.

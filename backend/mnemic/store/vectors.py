@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -42,9 +43,15 @@ def _put(noun: str) -> Statement:
 
 PUT = {"turn": _PUT_TURN, **{noun: _put(noun) for noun in KINDS[1:]}}
 
+# What comes to have a vector after it was recorded could not be near before.
 DONE = {
     noun: Statement(f"""
-        UPDATE mnemic.{noun}s m SET needs_vector = false
+        UPDATE mnemic.{noun}s m
+           SET needs_vector = false,
+               embedded_at = CASE WHEN CAST(:now AS timestamptz) IS NULL
+                                    OR EXISTS (SELECT FROM mnemic.{noun}_vectors v
+                                                WHERE {{tenant:v}} AND v.memory_id = m.id)
+                                  THEN m.embedded_at ELSE coalesce(m.embedded_at, :now) END
          WHERE {{tenant:m}} AND m.id = ANY(CAST(:ids AS uuid[]))
     """)
     for noun in KINDS
@@ -54,6 +61,28 @@ DROP = {
     noun: Statement(f"""
         DELETE FROM mnemic.{noun}_vectors v
          WHERE {{tenant:v}} AND v.memory_id = ANY(CAST(:ids AS uuid[]))
+    """)
+    for noun in KINDS
+}
+
+# What a vector is about to be replaced by, or dropped for, is no reason to lose it.
+KEEP = {
+    noun: Statement(f"""
+        WITH kept AS (
+          INSERT INTO mnemic.memory_history (tenant_id, id, memory_id, place, known_until, before)
+          SELECT :tenant, CAST(md5(concat_ws(';', v.memory_id, p.place)) AS uuid), v.memory_id,
+                 p.place, :now, '{{}}'
+            FROM (SELECT DISTINCT v.memory_id FROM mnemic.{noun}_vectors v
+                   WHERE {{tenant:v}} AND v.memory_id = ANY(CAST(:ids AS uuid[]))) v
+           CROSS JOIN LATERAL (SELECT coalesce(max(h.place), 0) + 1 AS place
+                                 FROM mnemic.memory_history h
+                                WHERE {{tenant:h}} AND h.memory_id = v.memory_id) p
+          RETURNING id, memory_id
+        )
+        INSERT INTO mnemic.past_vectors (tenant_id, change_id, model_id, embedding)
+        SELECT :tenant, k.id, v.model_id, v.embedding
+          FROM kept k JOIN mnemic.{noun}_vectors v ON v.memory_id = k.memory_id
+         WHERE {{tenant:v}}
     """)
     for noun in KINDS
 }
@@ -107,7 +136,7 @@ COPY_FACT = Statement("""
       ON CONFLICT (tenant_id, model_id, memory_id) DO NOTHING
       RETURNING memory_id
     )
-    UPDATE mnemic.facts m SET needs_vector = false
+    UPDATE mnemic.facts m SET needs_vector = false, embedded_at = :now
      WHERE {tenant:m} AND m.id IN (SELECT made.memory_id FROM made)
 """)
 
@@ -127,24 +156,38 @@ class VectorStore:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def put(self, kind: str, vectors: Sequence[tuple[UUID, Vector]], *, model: int) -> None:
-        """Each memory that still exists has its vector under `model`.
+    async def put(
+        self,
+        kind: str,
+        vectors: Sequence[tuple[UUID, Vector]],
+        *,
+        model: int,
+        now: datetime | None = None,
+    ) -> None:
+        """Each memory that still exists has its vector under `model`; one it had is kept apart.
 
-        One of the store methods without a scope: the memory's own row decides it.
+        Memories that are recorded in the same unit need no `now`. One of the store methods without
+        a scope: the memory's own row decides it.
         """
+        ids = [one for one, _ in vectors]
+        if now is not None:
+            await self._unit.execute(KEEP[kind], ids=ids, now=now)
+        await self._unit.execute(DONE[kind], ids=ids, now=now)
         await self._unit.execute_many(
             PUT[kind],
             [{"id": one, "model": model, "embedding": vector} for one, vector in vectors],
         )
-        await self._unit.execute(DONE[kind], ids=[one for one, _ in vectors])
 
-    async def drop(self, kind: str, ids: Sequence[UUID]) -> None:
+    async def drop(self, kind: str, ids: Sequence[UUID], *, now: datetime | None) -> None:
         """Memories that are history have no vector: theirs would be near instead of living ones.
 
-        One of the store methods without a scope: the caller holds the rows.
+        Their past has it, unless there is no `now`: then nothing of it is left. One of the store
+        methods without a scope: the caller holds the rows.
         """
+        if now is not None:
+            await self._unit.execute(KEEP[kind], ids=list(ids), now=now)
+        await self._unit.execute(DONE[kind], ids=list(ids), now=None)
         await self._unit.execute(DROP[kind], ids=list(ids))
-        await self._unit.execute(DONE[kind], ids=list(ids))
 
     async def missing(self, *, limit: int, skip: Collection[UUID] = ()) -> list[PendingText]:
         """Memories of the tenant without a vector, oldest first within a kind; none of `skip`.
@@ -178,10 +221,10 @@ class VectorStore:
         )
         return None if row is None else row["cosine"]
 
-    async def copy_fact(self, scope: Scope, source: UUID, *, to: UUID) -> None:
+    async def copy_fact(self, scope: Scope, source: UUID, *, to: UUID, now: datetime) -> None:
         """The fact `to`, made of one that stood in `scope`, has the same vector."""
         del scope  # both rows are held by the unit that moves the fact
-        await self._unit.execute(COPY_FACT, source=source, to=to)
+        await self._unit.execute(COPY_FACT, source=source, to=to, now=now)
 
     async def lift(self, scope: Scope, *, parent: Scope) -> None:
         """The vectors of memories that moved from a session to its parent stand there too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Unpack
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from mnemic.service.facts import (
     verify_fact,
 )
 from mnemic.service.memory_input import MemoryOptions, parse_fact
-from mnemic.service.parsing import checked_limit, checked_query
+from mnemic.service.parsing import checked_limit, checked_moment, checked_query
 from mnemic.service.recall import recall
 from mnemic.service.record_fact import record_fact
 from mnemic.service.tools import Tools
@@ -31,7 +32,8 @@ __all__ = ["SemanticMemory"]
 class SemanticMemory:
     """The facts of a scope and of those above it.
 
-    `limit` is 1 to `recall.limit_max`; a larger one is cut to it.
+    `limit` is 1 to `recall.limit_max`; a larger one is cut to it. What is searched for can be asked
+    of a past moment: what was true `as_of` then, of what was known at `known_at`.
     """
 
     def __init__(self, tools: Tools, scope: Scope) -> None:
@@ -49,8 +51,16 @@ class SemanticMemory:
         memory = parse_fact(self._tools, fact, **options)
         return await record_fact(self._tools, fact, memory, scope=self._scope)
 
-    async def search_facts(self, query: str, limit: int = 10) -> list[Fact]:
+    async def search_facts(
+        self,
+        query: str,
+        limit: int = 10,
+        *,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+    ) -> list[Fact]:
         """The facts most like `query` in meaning and words, best first."""
+        tools = self._tools.at(checked_moment(as_of, known_at))
         settings = self._tools.settings.recall
         asked = RecallQuery(
             text=checked_query(query, self._tools.settings.limits),
@@ -58,14 +68,22 @@ class SemanticMemory:
             kinds=("fact",),
             floor=0.0,
         )
-        found = await recall(self._tools, asked, scope=self._scope)
+        found = await recall(tools, asked, scope=self._scope)
         return [hit.memory for hit in found.hits if isinstance(hit.memory, Fact)]
 
-    async def get_by_entity(self, entity: str, limit: int = 20) -> list[Fact]:
+    async def get_by_entity(
+        self,
+        entity: str,
+        limit: int = 20,
+        *,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+    ) -> list[Fact]:
         """Facts with `entity`, or an alias of it, as subject or object; the surest first."""
+        tools = self._tools.at(checked_moment(as_of, known_at))
         settings = self._tools.settings.recall
         bound, _ = checked_limit(limit, largest=settings.limit_max)
-        return await facts_of_entity(self._tools, entity, scope=self._scope, limit=bound)
+        return await facts_of_entity(tools, entity, scope=self._scope, limit=bound)
 
     async def reinforce_fact(self, fact_id: UUID, *, idempotency_key: str | None = None) -> Fact:
         """The fact, surer by one confirmation (+0.1, at most 1), once for each key.

@@ -11,7 +11,14 @@ import typer
 from mnemic.edge.cli.documents import context_json, recall_json
 from mnemic.edge.cli.explaining import show_explanation
 from mnemic.edge.cli.memory import text_of, with_memory
-from mnemic.edge.cli.options import FilterOption, JsonOption, MemoryType
+from mnemic.edge.cli.options import (
+    AsOfOption,
+    FilterOption,
+    JsonOption,
+    KnownAtOption,
+    MemoryType,
+    moment_of,
+)
 from mnemic.edge.cli.scopes import described, scoped
 from mnemic.edge.cli.writing import (
     clipped,
@@ -73,11 +80,14 @@ def recall(  # noqa: PLR0913 - one for each option
     explain: Annotated[
         bool, typer.Option("--explain", help="With what each arm of the search found.")
     ] = False,
+    as_of: AsOfOption = None,
+    known_at: KnownAtOption = None,
     as_json: JsonOption = False,
     scope: Scope,
 ) -> None:
     """Find the memories that answer a question, best first, with reasons."""
     question = text_of(query, field="query")
+    moment = moment_of(as_of, known_at)
     found = with_memory(
         lambda memory: memory.recall(
             question,
@@ -87,6 +97,7 @@ def recall(  # noqa: PLR0913 - one for each option
             floor=floor,
             filters=None if filters is None else Filter.from_text(filters),
             explain=explain,
+            **moment,
         )
     )
     if as_json:
@@ -113,6 +124,8 @@ def context(
     form: Annotated[
         ContextForm, typer.Option("--format", help="How it is written; the budget holds for that.")
     ] = ContextForm.MARKDOWN,
+    as_of: AsOfOption = None,
+    known_at: KnownAtOption = None,
     as_json: JsonOption = False,
     scope: Scope,
 ) -> None:
@@ -121,8 +134,9 @@ def context(
     Standard output holds the section alone, and nothing when nothing is known.
     """
     question = text_of(query, field="query")
+    moment = moment_of(as_of, known_at)
     built = with_memory(
-        lambda memory: memory.context(question, scope=scope, budget=budget, form=form)
+        lambda memory: memory.context(question, scope=scope, budget=budget, form=form, **moment)
     )
     if as_json:
         write_json(context_json(built))
