@@ -29,7 +29,7 @@ import structlog
 from mnemic import MemoryManager, MemorySettings, Scope, TurnCreate
 from mnemic.edge.cli.bench_ground import DigestEmbedder
 from mnemic.embedded import EmbeddedServers, start
-from mnemic.settings import DatabaseSettings, EmbeddedSettings
+from mnemic.settings import CacheSettings, DatabaseSettings, EmbeddedSettings
 from mnemic.store.roles import APP_ROLE, OWNER_ROLE, init
 from mnemic.store.session_setup import prepare_connection, session_settings
 from mnemic.store.unit import Unit
@@ -144,6 +144,7 @@ async def measure(servers: EmbeddedServers, turns: int, rounds: int) -> None:
         database_url=url,
         redis_url=servers.redis_url,
         database=DatabaseSettings(require_durable=False),
+        cache=CacheSettings(recalls_max=0, facts_max=0),
     )
     scope = Scope.user("benchmark").project("ledger")
     async with MemoryManager(Wiring(settings, embedder=DigestEmbedder())) as memory:

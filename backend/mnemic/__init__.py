@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         UnknownFormat,
     )
     from mnemic.manager import MemoryManager
+    from mnemic.model.cache_counts import CacheCounts
     from mnemic.model.context import (
         Context,
         ContextForm,
@@ -78,6 +79,7 @@ __all__ = [
     "ROLES",
     "Arm",
     "ArmHit",
+    "CacheCounts",
     "ConfigurationError",
     "Conflict",
     "Context",
@@ -153,6 +155,7 @@ __all__ = [
 _HOMES = {
     "Arm": "mnemic.model.explanation",
     "ArmHit": "mnemic.model.explanation",
+    "CacheCounts": "mnemic.model.cache_counts",
     "ConfigurationError": "mnemic.errors",
     "Conflict": "mnemic.errors",
     "Context": "mnemic.model.context",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -21,7 +22,8 @@ from mnemic.service.context import context
 from mnemic.service.forget import Forgotten, forget
 from mnemic.service.memory_input import MemoryOptions, parse_fact, parse_memory
 from mnemic.service.parsing import checked_flag, checked_given, checked_moment
-from mnemic.service.recall import parse_query, recall
+from mnemic.service.recall import parse_query
+from mnemic.service.recall_again import recall_again
 from mnemic.service.record_fact import record_facts
 from mnemic.service.remember import remember
 from mnemic.service.tool_affinities import tool_affinities
@@ -162,20 +164,14 @@ class MemoryManager:
         below `floor` (default `recall.score_floor`); only those that pass `filters`, such as
         `{"outcome": "success"}` (see `Filter`; the query may be "" then). `Recall.degraded` names
         what was not searched. With `explain` the answer tells how it was searched, and what each
-        arm of the search found.
-        With `as_of` what was true then, with `known_at` of what was known then.
+        arm of the search found; with `as_of` what was true then, with `known_at` of what was known
+        then.
         """
         tools = self._tools.at(checked_moment(as_of, known_at))
-        checked, notes = parse_query(
-            self._tools,
-            query,
-            limit=limit,
-            memory_types=memory_types,
-            floor=floor,
-            filters=filters,
-        )
         told = checked_flag(explain, field="explain")
-        return await recall(tools, checked, scope=scope, notes=notes, explain=told)
+        asked = partial(parse_query, tools, query, limit=limit, floor=floor, filters=filters)
+        checked, notes = asked(memory_types=memory_types)
+        return await recall_again(tools, checked, scope=scope, notes=notes, explain=told)
 
     async def why_not(
         self,

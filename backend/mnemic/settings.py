@@ -36,6 +36,7 @@ from mnemic.settings_values import (
 )
 
 __all__ = [
+    "CacheSettings",
     "ContextSettings",
     "DatabaseSettings",
     "EmbeddedSettings",
@@ -170,6 +171,14 @@ class RecallSettings(_Section):
     low_confidence_below: float = Field(default=0.2, ge=0, le=1)
 
 
+class CacheSettings(_Section):
+    """What a process keeps of its answers, without a text, while nothing is written; 0 for none."""
+
+    recalls_max: int = Field(default=1_000, ge=0, le=1_000_000)
+    facts_max: int = Field(default=1_000, ge=0, le=1_000_000, description="scopes' surest facts")
+    seconds: float = Field(default=60, gt=0, le=3_600)
+
+
 class WorkingSettings(_Section):
     """What an agent holds while it works, and what happens when its store is away."""
 
@@ -277,6 +286,7 @@ class MemorySettings(BaseSettings):
     embedding: EmbeddingSettings = EmbeddingSettings()
     limits: LimitSettings = LimitSettings()
     recall: RecallSettings = RecallSettings()
+    cache: CacheSettings = CacheSettings()
     context: ContextSettings = ContextSettings()
     working: WorkingSettings = WorkingSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()

@@ -19,6 +19,7 @@ from mnemic.model.embedding import Embedder
 from mnemic.model.identity import uuid7
 from mnemic.model.normalise import held_text
 from mnemic.model.token_count import EstimatedTokens, TokenCounter
+from mnemic.service.caches import Caches
 from mnemic.service.tools import Tools
 from mnemic.settings import EmbeddedSettings, MemorySettings
 from mnemic.store.readiness import refuse_unfit
@@ -167,6 +168,7 @@ class Wiring:
                 new_id=self._new_id,
                 counter=self._counter,
                 owner_url=servers.owner_url,
+                caches=Caches(self.settings.cache),
             )
             await tools.live_model()
             # The model is loaded now rather than in the first recall.

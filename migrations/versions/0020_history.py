@@ -1,8 +1,13 @@
-"""Keep what a memory was before it changed, so that a past moment can be asked.
+"""Keep what a memory was before it changed, and count the writes of each tenant.
+
+The first lets a past moment be asked, the second tells whether an answer of before still holds.
 
 Safe beside a release that serves: new tables, nullable columns that nothing in that release reads,
 and triggers that write to the new tables alone, with the rights of whoever changes the memory. Of
 what changed before this step only the retirement is known.
+
+The release before does not count its writes: while both serve, what this one has been answered may
+be as old as `cache.seconds`, and no older.
 
 The history of a memory goes with it: what was forgotten is in no past either. The words of an
 episode are not kept, for they change only when something of them is forgotten.
@@ -50,7 +55,16 @@ TABLES = (
         REFERENCES mnemic.embedding_models (id)
     )
     """,
+    """
+    CREATE TABLE mnemic.tenant_generations (
+      tenant_id uuid NOT NULL,
+      slot smallint NOT NULL,
+      version bigint NOT NULL,
+      CONSTRAINT tenant_generations_pkey PRIMARY KEY (tenant_id, slot)
+    ) WITH (fillfactor = 50)
+    """,
 )
+NEW = ("memory_history", "past_vectors", "tenant_generations")
 WALL = (
     "ALTER TABLE mnemic.{table} ENABLE ROW LEVEL SECURITY",
     "ALTER TABLE mnemic.{table} FORCE ROW LEVEL SECURITY",
@@ -122,7 +136,7 @@ def upgrade() -> None:
     """What changes from now on can be asked of any moment between."""
     for statement in TABLES:
         op.execute(statement)
-    for table in ("memory_history", "past_vectors"):
+    for table in NEW:
         for statement in WALL:
             op.execute(statement.format(table=table))
     for statement in COLUMNS:
@@ -151,7 +165,7 @@ def downgrade() -> None:
         op.execute(f"DROP TRIGGER {table}_forget_history ON mnemic.{table}")
     for name in ("keep_history", "forget_history"):
         op.execute(f"DROP FUNCTION mnemic.{name}()")
-    for table in ("past_vectors", "memory_history"):
+    for table in reversed(NEW):
         op.execute(f"DROP TABLE mnemic.{table}")
     for statement in COLUMNS:
         op.execute(statement.format(verb="DROP COLUMN", type=""))

@@ -152,6 +152,25 @@ async def test_what_was_replaced_is_found_by_its_meaning(
     assert all(one.hits[0].reasons.cosine > 0 for one in found)
 
 
+async def test_a_filter_and_an_explanation_are_of_the_past_too(
+    memory: MemoryManager, scope: Scope, clock: TickingClock
+) -> None:
+    await _tell(memory, scope, "Oslo", valid_from=_year(2020))
+    before = clock()
+    clock.advance(HOUR)
+    await _tell(memory, scope, "Bergen", valid_from=_year(2022))
+
+    asked: dict[str, Any] = {"scope": scope, "floor": 0.0, "filters": {"subject": "User"}}
+    found = [
+        await memory.recall("lives in", **asked, explain=True, **moment)
+        for moment in ({}, {"as_of": _year(2021)}, {"known_at": before})
+    ]
+
+    told = [[hit.text for hit in one.hits] for one in found]
+    assert told == [["User lives in Bergen"], ["User lives in Oslo"], ["User lives in Oslo"]]
+    assert all(one.explanation is not None for one in found)
+
+
 async def test_what_had_not_happened_yet_is_left_out(memory: MemoryManager, scope: Scope) -> None:
     said = [
         a_turn(f"The cat is called {name}.", occurred_at=_year(year))
@@ -210,6 +229,29 @@ async def test_a_procedure_that_became_a_version_of_another_is_forgotten_with_it
     rows = "SELECT count(*) FROM mnemic.procedures WHERE tenant_id = $1"
     assert {hit.id for hit in known.hits} == {one.id for one in made}
     assert await seen.fetchval(rows, scope.tenant.id) == 0
+
+
+async def test_an_alias_is_known_since_it_was_given_and_never_once_it_was_taken_away(
+    memory: MemoryManager, scope: Scope, clock: TickingClock, seen: asyncpg.Connection
+) -> None:
+    facts = memory.at(scope).semantic
+    await facts.store_fact(a_fact())
+    for alias in ("pg", CANARY):
+        await facts.add_alias("PostgreSQL", alias)
+        known = clock()
+        clock.advance(HOUR)
+
+    found = [
+        len(await facts.get_by_entity(name, known_at=at))
+        for name in ("pg", CANARY)
+        for at in (known - HOUR, known)
+    ]
+    await facts.remove_alias("PostgreSQL", CANARY)
+
+    assert found == [1, 1, 0, 1]
+    assert await facts.get_by_entity(CANARY, known_at=known) == []
+    assert len(await facts.get_by_entity("pg", known_at=known)) == 1
+    assert CANARY not in await seen.fetchval(EVERYTHING, scope.tenant.id)
 
 
 @pytest.mark.parametrize("name", ["as_of", "known_at"])

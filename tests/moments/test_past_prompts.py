@@ -36,7 +36,7 @@ KEPT = "UPDATE mnemic.memory_history h SET {what} WHERE tenant_id = $1 AND {wher
 CONTROLS = {
     **{
         name: KEPT.format(what=f"before = before - '{name}'", where=f"before ? '{name}'")
-        for name in ("scope_id", "confidence", "status", "steps", "importance_score", "aliases")
+        for name in ("scope_id", "confidence", "status", "steps", "importance_score")
     },
     "vectors": KEPT.format(what="known_until = '-infinity'", where="before = '{}'"),
     "sessions": "UPDATE mnemic.sessions SET moved_at = '-infinity' WHERE tenant_id = $1",

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from mnemic.embed.fork import renew_in_children
 from mnemic.errors import EmbedderUnavailable
+from mnemic.model.cache_counts import CacheCounts
 from mnemic.model.embedding import Embedder, ModelSignature, Vector, encodable
 
 __all__ = ["CachedEmbedder"]
@@ -52,6 +53,11 @@ class CachedEmbedder:
     def misses(self) -> int:
         """Texts that the model was asked for."""
         return self._misses
+
+    def counts(self) -> CacheCounts:
+        """How often it helped."""
+        with self._lock:
+            return CacheCounts(hits=self._hits, misses=self._misses, entries=len(self._kept))
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One vector a text, in order, as the inner embedder would give it."""

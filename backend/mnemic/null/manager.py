@@ -9,6 +9,7 @@ from uuid import UUID
 
 from mnemic.errors import NotFound
 from mnemic.manager import MemoryManager
+from mnemic.model.cache_counts import CacheCounts
 from mnemic.model.context import Context, ContextForm
 from mnemic.model.episode import Outcome
 from mnemic.model.explanation import Explanation, WhyNot
@@ -155,6 +156,10 @@ class NullMaintenance(Maintenance):
     async def count_terms(self) -> MaintenanceReport:
         """None."""
         return MaintenanceReport(job="count_terms", tenants=0, done=0, failed=0)
+
+    async def caches(self) -> dict[str, CacheCounts]:
+        """Nothing is kept."""
+        return dict.fromkeys(("vectors", "recalls", "facts"), CacheCounts())
 
     async def expire(self) -> MaintenanceReport:
         """None."""

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from mnemic.schema.columns import bounded, choice, moment, reference, tenant_table
 
-__all__ = ["memory_usage", "term_stats"]
+__all__ = ["memory_usage", "tenant_generations", "term_stats"]
 
 # Kind `total` (empty term) holds how many memories and stems a scope has; `actor` and `role` how
 # many of its turns each of them spoke.
@@ -43,4 +43,12 @@ memory_usage = tenant_table(
     moment("last_used_at", nullable=False),
     bounded("memory_usage", "memory_kind"),
     key=("memory_kind", "memory_id"),
+)
+
+# How often the tenant was written to, in several rows, so that its writers do not meet.
+tenant_generations = tenant_table(
+    "tenant_generations",
+    sa.Column("slot", sa.SmallInteger, nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    key=("slot",),
 )

@@ -21,7 +21,8 @@ from mnemic.model.recall import RecallQuery
 from mnemic.model.scope import Scope
 from mnemic.service.parsing import checked_scope
 from mnemic.service.procedures import match_procedures
-from mnemic.service.recall import parse_query, recall
+from mnemic.service.recall import parse_query
+from mnemic.service.recall_again import recall_again, surest_facts
 from mnemic.service.token_count import Counted
 from mnemic.service.tools import Tools
 from mnemic.settings import ContextSettings
@@ -64,12 +65,8 @@ async def context(
 async def gather(tools: Tools, query: RecallQuery, scope: Scope) -> Sources:
     """All that a section may show; whatever it reads of memory is read here."""
     settings = tools.settings.context
-    found = await recall(tools, query, scope=scope)
-    facts = await tools.transact(
-        scope.tenant.id,
-        lambda unit: unit.facts.best(scope, limit=settings.facts_max),
-        read_only=True,
-    )
+    found = await recall_again(tools, query, scope=scope)
+    facts = await surest_facts(tools, scope=scope, limit=settings.facts_max)
     procedures = await match_procedures(
         tools, query.text, scope=scope, limit=settings.procedures_max
     )

@@ -45,6 +45,7 @@ __all__ = [
     "arms_for",
     "arms_of",
     "explained_of",
+    "memories_of",
     "parse_query",
     "ranked",
     "recall",
@@ -179,7 +180,9 @@ async def searched(tools: Tools, query: RecallQuery, *, scope: Scope) -> Searche
             found=by_id,
             scored=scored,
             kept=kept,
-            memories=await _memories(unit, scope, kept),
+            memories=await memories_of(
+                unit, scope, [(one.candidate.kind, one.candidate.id) for one in kept]
+            ),
             route=legs,
         )
 
@@ -337,11 +340,13 @@ def _rescaled(candidates: list[Candidate], model: RegisteredModel | None) -> lis
     ]
 
 
-async def _memories(unit: Unit, scope: Scope, kept: Sequence[Scored]) -> dict[UUID, MemoryItem]:
+async def memories_of(
+    unit: Unit, scope: Scope, hits: Sequence[tuple[str, UUID]]
+) -> dict[UUID, MemoryItem]:
     """The rows of the hits, under row-level security; what was deleted meanwhile is missing."""
     wanted: dict[str, list[UUID]] = {}
-    for one in kept:
-        wanted.setdefault(one.candidate.kind, []).append(one.candidate.id)
+    for kind, identity in hits:
+        wanted.setdefault(kind, []).append(identity)
     found: list[MemoryItem] = []
     if ids := wanted.get("turn"):
         found += await unit.turns.by_ids(scope, ids)

@@ -22,7 +22,8 @@ from mnemic.model.embedding import DIMENSIONS_MAX, Embedder, Vector, checked_vec
 from mnemic.model.moment import Moment
 from mnemic.model.scope import TenantId
 from mnemic.model.token_count import EstimatedTokens, TokenCounter
-from mnemic.settings import MemorySettings
+from mnemic.service.caches import Caches
+from mnemic.settings import CacheSettings, MemorySettings
 from mnemic.store.embedding_models import RegisteredModel
 from mnemic.store.unit import Database, Unit
 from mnemic.store.working.opening import WorkingPlaces
@@ -51,6 +52,7 @@ class Tools:
     counter: TokenCounter = field(default_factory=EstimatedTokens)
     owner_url: str | SecretStr | None = None
     moment: Moment | None = None
+    caches: Caches = field(default_factory=lambda: Caches(CacheSettings()))
     _live_model: RegisteredModel | None = None
     _written: Counter[TenantId] = field(default_factory=Counter)
 

@@ -17,11 +17,14 @@ __all__ = ["commit", "roll_back"]
 _ROLLBACK_SECONDS_MAX = 1.0
 
 
-async def commit(connection: Any, deadline: Deadline) -> None:
-    """It is in the database. Raises `OutcomeUnknown` if nobody can tell whether it is."""
+async def commit(connection: Any, deadline: Deadline, *, first: str = "") -> None:
+    """It is in the database, with what is to be done `first`, which goes in the same message.
+
+    Raises `OutcomeUnknown` if nobody can tell whether it is.
+    """
     try:
         with deadline:
-            status = await connection.execute("COMMIT")
+            status = await connection.execute(f"{first}COMMIT")
     except (*LOST, asyncpg.PostgresError) as fault:
         if tells_outcome(fault):
             await roll_back(connection, fault)

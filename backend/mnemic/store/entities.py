@@ -42,7 +42,8 @@ REMOVE_ALIAS = Statement("""
 # What was taken away is in no past either.
 TAKE_FROM_HISTORY = Statement("""
     UPDATE mnemic.memory_history h
-       SET before = jsonb_set(h.before, '{aliases}', h.before -> 'aliases' - CAST(:alias AS text))
+       SET before = jsonb_set(h.before, '{aliases}',
+                              (h.before -> 'aliases') - CAST(:alias AS text))
      WHERE {tenant:h} AND h.memory_id = :id AND h.before -> 'aliases' IS NOT NULL
 """)
 

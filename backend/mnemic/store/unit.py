@@ -32,6 +32,7 @@ from mnemic.store.facts import FactStore
 from mnemic.store.faults import LOST, is_retryable, translated
 from mnemic.store.filtered import FilteredStore
 from mnemic.store.forgetting import ForgettingStore
+from mnemic.store.generations import GenerationStore, counting
 from mnemic.store.grants import GrantStore
 from mnemic.store.guards import GuardStore
 from mnemic.store.jobs import JobStore
@@ -212,6 +213,11 @@ class Unit:
         return LineageStore(self)
 
     @cached_property
+    def generations(self) -> GenerationStore:
+        """How often the tenant was written to."""
+        return GenerationStore(self)
+
+    @cached_property
     def models(self) -> EmbeddingModelStore:
         """The registry of embedding models; holds no tenant's data."""
         return EmbeddingModelStore(self)
@@ -291,7 +297,8 @@ class Database:
             except BaseException as fault:
                 await roll_back(connection, fault)
                 raise
-            await commit(connection, unit.deadline)
+            writes = tenant is not None and not reads
+            await commit(connection, unit.deadline, first=counting(unit.tenant) if writes else "")
         except Exception as fault:
             error = translated(fault)
             if error is None or error is fault:

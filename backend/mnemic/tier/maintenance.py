@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from mnemic.model.cache_counts import CacheCounts
 from mnemic.model.scope import Scope
+from mnemic.service.cache_counts import cache_counts
 from mnemic.service.maintain import (
     MaintenanceReport,
     count_due_terms,
@@ -63,6 +65,10 @@ class Maintenance:
         enough. How many tables moved; asked again, it goes on where it broke off.
         """
         return await isolate_tenant(self._tools, scope, isolation)
+
+    async def caches(self) -> dict[str, CacheCounts]:
+        """How often each cache of this process helped: of vectors, recalls and surest facts."""
+        return cache_counts(self._tools)
 
     async def expire(self) -> MaintenanceReport:
         """Working memory in PostgreSQL that has expired is gone."""

@@ -22,7 +22,7 @@ from mnemic.service.facts import (
 )
 from mnemic.service.memory_input import MemoryOptions, parse_fact
 from mnemic.service.parsing import checked_limit, checked_moment, checked_query
-from mnemic.service.recall import recall
+from mnemic.service.recall_again import recall_again
 from mnemic.service.record_fact import record_fact
 from mnemic.service.tools import Tools
 
@@ -68,7 +68,7 @@ class SemanticMemory:
             kinds=("fact",),
             floor=0.0,
         )
-        found = await recall(tools, asked, scope=self._scope)
+        found = await recall_again(tools, asked, scope=self._scope)
         return [hit.memory for hit in found.hits if isinstance(hit.memory, Fact)]
 
     async def get_by_entity(

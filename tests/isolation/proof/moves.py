@@ -180,6 +180,14 @@ def _grant(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Valu
     return {"to": pick(choices, scope.chain)}
 
 
+def _moment(choices: Choices, at: datetime) -> Values:
+    """Mostly now; else a moment that lies a few minutes back, of either clock or both."""
+    if not chance(choices, 4):
+        return {}
+    then = at - timedelta(minutes=choices.below(20))
+    return pick(choices, ({"as_of": then, "known_at": then}, {"as_of": then}, {"known_at": then}))
+
+
 def _ask(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values:
     kinds = pick(choices, (None, ("episodic",), ("semantic", "procedural")))
     return {
@@ -189,15 +197,21 @@ def _ask(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values
         "floor": pick(choices, (0.0, None)),
         "filters": pick(choices, (None, *FILTERS)),
         "explain": chance(choices, 3),
+        **_moment(choices, at),
     }
 
 
 def _context(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values:
-    return {"query": question(choices, oracle, scope), "budget": pick(choices, (2_000, 60, None))}
+    asked = {"query": question(choices, oracle, scope), "budget": pick(choices, (2_000, 60, None))}
+    return {**asked, **_moment(choices, at)}
 
 
 def _search(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values:
     return {"query": question(choices, oracle, scope), "limit": 50}
+
+
+def _search_facts(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values:
+    return {**_search(choices, oracle, scope, at), **_moment(choices, at)}
 
 
 def _recent(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values:
@@ -215,7 +229,8 @@ def _by_task(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Va
 
 def _by_entity(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values:
     tokens = [one for one in oracle.places if isinstance(one, str)]
-    return {"entity": pick(choices, ("User", "a", *WORDS, *tokens[-20:])), "limit": 100}
+    entity = pick(choices, ("User", "a", *WORDS, *tokens[-20:]))
+    return {"entity": entity, "limit": 100, **_moment(choices, at)}
 
 
 def _matching(choices: Choices, oracle: Oracle, scope: Scope, at: datetime) -> Values:
@@ -256,7 +271,7 @@ READS: dict[str, Move] = {
     "episodic.get_recent": _recent,
     "episodic.get_by_outcome": _by_outcome,
     "episodic.get_by_task_type": _by_task,
-    "semantic.search_facts": _search,
+    "semantic.search_facts": _search_facts,
     "semantic.get_by_entity": _by_entity,
     "procedural.find_matching": _matching,
     "procedural.get_best_procedure": _best,
@@ -266,6 +281,7 @@ OPERATOR = (
     "maintenance.embed_missing",
     "maintenance.count_terms",
     "maintenance.expire",
+    "maintenance.caches",
     "maintenance.promote_vectors",
 )
 """Verbs of whoever runs the service: they belong to no tenant, and their answers to nobody else."""

@@ -110,7 +110,7 @@ def throwaway() -> Iterator[Path]:
 async def _opened(servers: EmbeddedServers, inner: Embedder) -> AsyncIterator[Ground]:
     from pydantic import SecretStr
 
-    from mnemic.settings import MemorySettings
+    from mnemic.settings import CacheSettings, MemorySettings
     from mnemic.store.roles import APP_ROLE, OWNER_ROLE, init
     from mnemic.store.upgrade import upgrade
     from mnemic.wiring import Wiring
@@ -120,7 +120,10 @@ async def _opened(servers: EmbeddedServers, inner: Embedder) -> AsyncIterator[Gr
     url = servers.postgres_url(APP_ROLE, DATABASE)
     embedder = CachedEmbedder(inner, entries_max=VECTORS_CACHED_MAX)
     settings = MemorySettings(
-        database_url=SecretStr(url), redis_url=SecretStr(servers.redis_url), database_owner_url=None
+        database_url=SecretStr(url),
+        redis_url=SecretStr(servers.redis_url),
+        database_owner_url=None,
+        cache=CacheSettings(recalls_max=0, facts_max=0),
     )
     wiring = Wiring(settings, embedder=embedder)
     tools = await wiring.open()

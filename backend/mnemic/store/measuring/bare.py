@@ -16,6 +16,7 @@ import asyncpg
 import orjson
 from redis.asyncio import Redis
 
+from mnemic.model.moment import Moment
 from mnemic.model.scope import Scope, TenantId
 from mnemic.settings import DatabaseSettings, WorkingSettings
 from mnemic.store.session_setup import prepare_connection, session_settings
@@ -73,6 +74,7 @@ class Recorder(Database):
         work: Callable[[Unit], Awaitable[T]],
         *,
         read_only: bool = False,
+        moment: Moment | None = None,
     ) -> T:
         """As `Database.transact`, noted."""
         sent: list[tuple[str, list[object]]] = []
@@ -80,7 +82,7 @@ class Recorder(Database):
         async def noted(unit: Unit) -> T:
             return await work(_NotingUnit(unit, sent))
 
-        answer = await self._inner.transact(tenant, noted, read_only=read_only)
+        answer = await self._inner.transact(tenant, noted, read_only=read_only, moment=moment)
         mode = " READ ONLY" if read_only else ""
         begin = f"BEGIN{mode}; SELECT set_config('mnemic.tenant_id', '{tenant}', true)"
         self.transactions.append(Transaction(begin, tuple(sent)))

@@ -1,0 +1,113 @@
+"""Answer a question that was asked before, while nothing was written since."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import cast
+from uuid import UUID
+
+from mnemic.model.fact import Fact
+from mnemic.model.normalise import digest
+from mnemic.model.recall import Hit, MemoryItem, Recall, RecallQuery
+from mnemic.model.scope import Scope
+from mnemic.service.caches import Outlines
+from mnemic.service.parsing import checked_scope
+from mnemic.service.recall import memories_of, recall
+from mnemic.service.tools import Tools
+from mnemic.store.unit import Unit
+
+__all__ = ["recall_again", "surest_facts"]
+
+_NO_MEMORY = cast("MemoryItem", None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """An answer without its memories: which they are, and why."""
+
+    answer: Recall
+    hits: tuple[tuple[UUID, Hit], ...]
+
+
+async def recall_again(
+    tools: Tools,
+    query: RecallQuery,
+    *,
+    scope: Scope,
+    notes: tuple[str, ...] = (),
+    explain: bool = False,
+) -> Recall:
+    """As `recall`; what was answered before is not searched for again.
+
+    It is the same answer, but for how recent each memory is: that is as of the first time, at most
+    `cache.seconds` ago. The rows of the hits are read anew. Answers that are degraded, explained,
+    of a past moment, or that quote a word of a memory, are not kept.
+    """
+    checked_scope(scope)
+    cache = cast("Outlines[_Outline]", tools.caches.recalls)
+    if not cache.entries_max or tools.moment is not None or explain:
+        return await recall(tools, query, scope=scope, notes=notes, explain=explain)
+    key, now = _key(scope, repr(query)), tools.now()
+
+    async def known(unit: Unit) -> tuple[int, Recall | None]:
+        started = time.perf_counter()
+        generation = await unit.generations.read()
+        outline = cache.get(key, generation=generation, now=now)
+        if outline is None:
+            return generation, None
+        wanted = [(hit.kind, identity) for identity, hit in outline.hits]
+        memories = await memories_of(unit, scope, wanted)
+        hits = tuple(
+            replace(hit, memory=memories[identity])
+            for identity, hit in outline.hits
+            if identity in memories
+        )
+        took = timedelta(seconds=time.perf_counter() - started)
+        return generation, replace(outline.answer, hits=hits, took=took)
+
+    generation, found = await tools.transact(scope.tenant.id, known, read_only=True)
+    if found is None:
+        found = await recall(tools, query, scope=scope)
+        if not found.degraded and not _quotes(found):
+            cache.put(key, _outlined(found), generation=generation, now=now)
+    return replace(found, notes=(*notes, *found.notes))
+
+
+def _quotes(found: Recall) -> bool:
+    """Whether a note says which word of the memory a misspelt one was taken for."""
+    return any("read as" in note for note in found.notes)
+
+
+def _outlined(found: Recall) -> _Outline:
+    hits = tuple((hit.id, replace(hit, memory=_NO_MEMORY)) for hit in found.hits)
+    return _Outline(replace(found, hits=()), hits)
+
+
+async def surest_facts(tools: Tools, *, scope: Scope, limit: int) -> list[Fact]:
+    """The most confident and most reinforced facts visible from `scope`; sorted out once."""
+    cache = cast("Outlines[tuple[UUID, ...]]", tools.caches.facts)
+    key = _key(scope, f"surest;{limit}")
+    now = tools.now()
+
+    async def known(unit: Unit) -> list[Fact]:
+        if not cache.entries_max or tools.moment is not None:
+            return await unit.facts.best(scope, limit=limit)
+        generation = await unit.generations.read()
+        ids = cache.get(key, generation=generation, now=now)
+        if ids is None:
+            found = await unit.facts.best(scope, limit=limit)
+            order = tuple(fact.id for fact in found)
+            cache.put(key, order, generation=generation, now=now)
+            return found
+        by_id: dict[UUID, Fact] = {fact.id: fact for fact in await unit.facts.by_ids(scope, ids)}
+        return [by_id[one] for one in ids if one in by_id]
+
+    return await tools.transact(scope.tenant.id, known, read_only=True)
+
+
+def _key(scope: Scope, asked: str) -> Hashable:
+    """Whose memory, seen from where, and what is asked: rights to read follow from the scope."""
+    return (scope.tenant.id, tuple(scope.visible_ids), digest(asked))
