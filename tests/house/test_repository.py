@@ -133,7 +133,8 @@ def test_what_is_drawn_by_chance_is_drawn_by_one_option_and_no_variable(root: Pa
         if re.search(r"(environ|getenv)\b.*_SEED\b", text):
             readers["variable"].add(path.parent.name)
 
-    assert readers == {"--seed": {"chaos", "isolation", "loops", "wire"}, "variable": set()}
+    assert {"chaos", "isolation", "loops", "wire"} <= readers["--seed"]
+    assert readers["variable"] == set()
 
 
 def test_make_alone_tells_of_every_target(root: Path) -> None:
