@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,8 @@ import asyncpg
 import pytest
 
 from mnemic import InvalidInput, MemoryManager, NaiveTimestamp, ProcedureCreate, Scope, Step
+from mnemic.model.moment import Moment
+from mnemic.service.recall import parse_query, recall
 from mnemic.testing import TickingClock, a_conversation, a_fact, a_scope, a_turn
 
 HOUR = timedelta(hours=1)
@@ -270,3 +273,24 @@ async def test_a_time_without_a_zone_is_refused(
             await asking
     with pytest.raises(InvalidInput, match=name):
         await memory.recall("x", scope=scope, **{name: "2026-01-01"})  # type: ignore[arg-type]
+
+
+async def test_the_past_of_a_large_tenant_is_searched_without_its_index(
+    memory: MemoryManager, scope: Scope, clock: TickingClock
+) -> None:
+    await memory.sessions.append(
+        a_conversation(["The vault is green.", "It is."]), scope=scope.session("s")
+    )
+    await memory.sessions.end(scope=scope.session("s"))
+    await memory.maintenance.count_terms()
+    then = clock()
+    settings = memory.settings.recall.model_copy(update={"exact_scan_rows_max": 1})
+    tools = replace(memory._tools, settings=memory.settings.model_copy(update={"recall": settings}))
+    query, _ = parse_query(tools, "the vault", limit=5, memory_types=None, floor=0.0)
+
+    now = await recall(tools, query, scope=scope)
+    past = await recall(tools.at(Moment(known_at=then)), query, scope=scope)
+
+    assert [hit.id for hit in past.hits] == [hit.id for hit in now.hits]
+    assert {leg.why for leg in past.route} == {"an index holds no past"}
+    assert "no valid index of the tenant's own" in {leg.why for leg in now.route}

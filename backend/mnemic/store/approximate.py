@@ -105,11 +105,14 @@ class ApproximateStore:
     async def nearest(self, scope: Scope, query: CandidateQuery, routing: Routing) -> Near:
         """What the indexes give for the legs beyond the bound; a tenant within it costs nothing.
 
-        An index that gives fewer than wanted is not believed: its leg is searched exactly.
+        An index that gives fewer than wanted is not believed, and holds nothing of the past: such
+        a leg is searched exactly.
         """
         if query.vector is None:
             return Near(ids={}, legs=())
         large = {name for name, rows in routing.rows.items() if rows > routing.exact_rows_max}
+        if self._unit.moment is not None and large:
+            return Near(ids={}, legs=tuple(_past_leg(*one) for one in routing.rows.items()))
         tables = await self._promoted(query, routing) if large else frozenset()
         ids: dict[str, list[UUID]] = {}
         legs = []
@@ -147,6 +150,10 @@ class ApproximateStore:
             near=query.per_arm,
         )
         return [row["memory_id"] for row in rows]
+
+
+def _past_leg(name: str, rows: int) -> Leg:
+    return Leg(name=name, plan=Plan.EXACT, rows=rows, why="an index holds no past")
 
 
 def _table(leg: str) -> str:
