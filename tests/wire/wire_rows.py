@@ -9,18 +9,19 @@ import asyncpg
 
 from mnemic import MemoryManager, Scope
 
-# Values that are the same whenever the same is done: no ids, digests, times, vectors.
+# Values that are the same whenever the same is done: no ids, digests, times, vectors. How many
+# writes there were (`tenant_generations`) is told by chance and by those that changed nothing.
 _PLAIN = (
     "SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE "
     "  format_type(a.atttypid, a.atttypmod) !~ '^(uuid|bytea|timestamp|tsvector|halfvec)'"
     "  AND (c.relname, a.attname) NOT IN (('audit_log', 'transaction_id'),"
     "  ('idempotency_keys', 'answer'), ('tenants', 'external_id'), ('grants', 'principal_key'),"
     "  ('working_memory', 'version'), ('working_heads', 'floor'), ('working_heads', 'fence'),"
-    "  ('working_heads', 'restored')))"
+    "  ('working_heads', 'restored'), ('memory_history', 'before')))"
     "  AS plain"
     "  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0"
     " WHERE c.relnamespace = 'mnemic'::regnamespace AND c.relkind IN ('r', 'p')"
-    "   AND NOT c.relispartition AND NOT a.attisdropped"
+    "   AND NOT c.relispartition AND NOT a.attisdropped AND c.relname <> 'tenant_generations'"
     "   AND EXISTS (SELECT FROM pg_attribute t"
     "                WHERE t.attrelid = c.oid AND t.attname = 'tenant_id')"
     " GROUP BY 1 ORDER BY 1"
