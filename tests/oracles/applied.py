@@ -186,7 +186,7 @@ async def assert_applied(
     told = f"{narrowing}={value!r} finds something else than fits"
     assert _named(found) == _named(fitting), told
     if narrowing.whole is _hits:
-        # Who asks for more is shown what lies farther, and that moves near-equals: see docs/retrieval.md.
+        # Who asks for more is shown what lies farther, and that moves near-equals.
         assert len(some) == min(limit, len(fitting)), f"{told}, where {limit} were asked for"
         assert {*_named(some)} <= {*_named(fitting)}, f"{told}, where {limit} were asked for"
     elif narrowing.no_limits:
