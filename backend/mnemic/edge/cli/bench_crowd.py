@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mnemic.edge.cli.bench_ground import SEED
 from mnemic.edge.cli.bench_questions import CATEGORIES, Conversation, Question
-from mnemic.edge.cli.bench_scale import routes_of
+from mnemic.edge.cli.bench_scale import candidates, promoted, routes_of
 from mnemic.edge.cli.writing import write_line
 from mnemic.model.embedding import Vector
 from mnemic.model.retrieval_measures import mean, percentile, recall_at
@@ -77,6 +77,7 @@ async def fill(made: Ground, conversations: Sequence[Conversation], rows: int) -
         pool=pool,
         middle=middle,
     )
+    await promoted(made)
     await settle(made.admin_url)
     return Crowd(turns=max(rows, len(said)), conversations=len(conversations))
 
@@ -146,13 +147,13 @@ async def _whole(made: Ground, crowd: Crowd, question: Question) -> Recall:
 
 async def _parts(made: Ground, crowd: Crowd, question: Question) -> None:
     """The full-text legs and the candidate statement, each inside of a transaction that is open."""
-    from mnemic.service.recall import arms_of, parse_query
+    from mnemic.service.recall import parse_query
     from mnemic.store.measuring.scaling import LEXICAL, LEXICAL_ACTOR
 
     query, _ = parse_query(
         made.tools, question.text, limit=LIMIT, memory_types=("episodic",), floor=0.0
     )
-    arms = await arms_of(made.tools, query, SCOPE)
+    arms, turns = await candidates(made.tools, query, SCOPE)
     values = {
         "scopes": SCOPE.visible_ids,
         "match": arms.match,
@@ -171,7 +172,7 @@ async def _parts(made: Ground, crowd: Crowd, question: Question) -> None:
                 await unit.fetch(LEXICAL_ACTOR, **values)
                 crowd.took("full text of an actor", began)
         began = time.perf_counter()
-        await unit.retrieval.turns(SCOPE, arms)
+        await turns(unit)
         crowd.took("candidates", began)
 
     await made.tools.transact(SCOPE.tenant.id, work, read_only=True)

@@ -71,6 +71,8 @@ class Ground:
     admin_url: str
     """As the administrator of the throwaway cluster, who sees every row."""
     redis_url: str
+    owner_url: str | None = None
+    """As the owner, who builds the indexes of large tenants."""
 
 
 @asynccontextmanager
@@ -128,7 +130,13 @@ async def _opened(servers: EmbeddedServers, inner: Embedder) -> AsyncIterator[Gr
     wiring = Wiring(settings, embedder=embedder)
     tools = await wiring.open()
     try:
-        yield Ground(tools, url, servers.postgres_url(database=DATABASE), servers.redis_url)
+        yield Ground(
+            tools,
+            url,
+            servers.postgres_url(database=DATABASE),
+            servers.redis_url,
+            servers.postgres_url(OWNER_ROLE, DATABASE),
+        )
     finally:
         await wiring.close()
 

@@ -21,11 +21,11 @@ from mnemic.model.scope import Scope
 
 if TYPE_CHECKING:
     from mnemic.edge.cli.bench_ground import Ground
-    from mnemic.model.recall import Recall
+    from mnemic.model.recall import Recall, RecallQuery
     from mnemic.service.tools import Tools
     from mnemic.store.measuring.bare import BarePostgres, Transaction
     from mnemic.store.measuring.scaling import Owner
-    from mnemic.store.retrieval import Found
+    from mnemic.store.retrieval import CandidateQuery, Found
     from mnemic.store.unit import Unit
 
 __all__ = [
@@ -33,9 +33,11 @@ __all__ = [
     "Place",
     "PlannedEmbedder",
     "Size",
+    "candidates",
     "document_of",
     "fill",
     "measure",
+    "promoted",
     "routes_of",
     "show",
 ]
@@ -102,6 +104,36 @@ def routes_of(found: Recall) -> set[str]:
     return {f"{leg.name}: {leg.plan}" for leg in getattr(found, "route", ())}
 
 
+async def promoted(made: Ground) -> None:
+    """Tenants beyond the bound have their indexes, as maintenance makes them."""
+    from mnemic.service.promote import promote_due
+
+    if made.owner_url is not None:
+        await promote_due(made.owner_url, made.tools.settings, at=made.tools.now())
+
+
+async def candidates(
+    tools: Tools, query: RecallQuery, scope: Scope
+) -> tuple[CandidateQuery, Callable[[Unit], Awaitable[list[Found]]]]:
+    """What a recall asks the store for, and the turns that it gets, by the route that it takes."""
+    from mnemic.service.arms import words_asked
+    from mnemic.service.recall import arms_of
+    from mnemic.service.routing import routing_of
+
+    arms = await arms_of(tools, query, scope)
+    statistics = await tools.transact(
+        scope.tenant.id, lambda unit: unit.statistics.read(scope, []), read_only=True
+    )
+    words = words_asked(tools, query.text, statistics)
+    routing = routing_of(("turn",), words, statistics, tools.settings.recall)
+
+    async def search(unit: Unit) -> list[Found]:
+        near = await unit.retrieval.approximate.nearest(scope, arms, routing)
+        return await unit.retrieval.turns(scope, replace(arms, given=near.ids))
+
+    return arms, search
+
+
 async def fill(made: Ground, embedder: PlannedEmbedder, size: Size) -> list[Place]:
     """The database holds the tenants of all sizes, and each question knows its nearest turns."""
     from mnemic.store.measuring.filling import settle
@@ -120,6 +152,7 @@ async def fill(made: Ground, embedder: PlannedEmbedder, size: Size) -> list[Plac
         pool=pool,
         middle=array("f", [0.0] * DIMENSIONS),
     )
+    await promoted(made)
     await settle(made.admin_url)
     for place in places:
         for number in range(size.questions):
@@ -189,18 +222,15 @@ class _Reader:
         self._bare = bare
 
     async def ask(self, place: Place, one: Asked, number: int) -> None:
-        from mnemic.service.recall import arms_of, parse_query, recall
+        from mnemic.service.recall import parse_query, recall
 
         query, _ = parse_query(
             self._tools, one.text, limit=K, memory_types=("episodic",), floor=0.0
         )
-        arms = await arms_of(self._tools, query, one.scope)
+        _, turns = await candidates(self._tools, query, one.scope)
 
         async def search(tools: Tools) -> list[UUID]:
-            async def work(unit: Unit) -> list[Found]:
-                return await unit.retrieval.turns(one.scope, arms)
-
-            found = await tools.transact(one.scope.tenant.id, work, read_only=True)
+            found = await tools.transact(one.scope.tenant.id, turns, read_only=True)
             near = [hit for hit in found if hit.near_place is not None and hit.near_place <= K]
             return [hit.candidate.id for hit in near]
 
