@@ -14,7 +14,7 @@ from mnemic.testing import a_turn
 from mnemic.wiring import Wiring
 
 EIGHTH = datetime(2023, 5, 8, 9, tzinfo=UTC)
-OTHERS = 70
+OTHERS = 31  # one more than an arm gives; that one stands beside others
 WHAT_HAPPENED = "What did we decide about the garden on 8 May 2023?"
 
 
@@ -40,7 +40,7 @@ def _hit(found: Recall, words: str) -> Hit | None:
 
 async def _asked(memory: MemoryManager, scope: Scope, question: str) -> Recall:
     return await memory.recall(
-        question, scope=scope, floor=0.0, limit=100, memory_types=["episodic"]
+        question, scope=scope, floor=0.0, limit=40, memory_types=["episodic"]
     )
 
 
@@ -64,7 +64,8 @@ async def test_what_happened_at_the_time_asked_for_is_a_candidate(
     assert hit is not None
     assert (hit.near_place, hit.words_place, hit.time_place) == (None, None, 1)
     assert hit.reasons.date > 0
-    assert _hit(undated, "User: The kettle") is None
+    told = _hit(undated, "User: The kettle")
+    assert told is None or (told.time_place, told.reasons.date) == (None, 0)
 
 
 async def test_a_time_that_tells_too_little_adds_nothing(
@@ -78,7 +79,8 @@ async def test_a_time_that_tells_too_little_adds_nothing(
     ) as narrow:
         found = await _asked(narrow, scope, WHAT_HAPPENED)
 
-    assert _hit(found, "User: The kettle") is None
+    told = _hit(found, "User: The kettle")
+    assert told is None or told.time_place is None
 
 
 async def test_an_episode_of_the_time_asked_for_is_a_candidate(
