@@ -44,7 +44,8 @@ def upgrade() -> None:
     # What its maker was granted before would have gone to the new owner.
     op.execute("SET LOCAL ROLE mnemic_lookup")
     op.execute(f"GRANT EXECUTE ON FUNCTION mnemic.{SIGNATURE} TO mnemic_app, mnemic_owner")
-    op.execute("RESET ROLE")
+    # Not RESET: a superuser migrates as the owner, and would make the rest as himself.
+    op.execute("SET LOCAL ROLE mnemic_owner")
     op.execute("REVOKE CREATE ON SCHEMA mnemic FROM mnemic_lookup")
 
 

@@ -111,6 +111,8 @@ class Ground:
             database_owner_url=self.owner_url,
             redis_url=self.servers.redis_url,
             recall={"exact_scan_rows_max": BOUND},
+            # An answer that is known already tells the route of when it was found.
+            cache={"recalls_max": 0},
             maintenance={"move_lock_seconds": 30, "tenants_max": 10_000},
             database={"require_durable": False, "acquire_timeout_seconds": 30},
             working={"timeout_seconds": 10, "connect_timeout_seconds": 10},

@@ -60,7 +60,12 @@ async def open_connection(
         if error is None:
             raise
         raise error from fault
-    if direct and await is_pooled(connection):
+    try:
+        has_pooler = direct and await is_pooled(connection)
+    except BaseException:  # who is cancelled meanwhile leaves no connection either
+        connection.terminate()
+        raise
+    if has_pooler:
         await connection.close()
         raise _pooled(setting)
     return connection
