@@ -19,6 +19,7 @@ EXCEPTIONS = {
     "FactLedger.single_among": "predicates are nobody's",
     "FactStore.set_verification": "holds the row",
     "ForgettingStore.delete_resting": "the rows are held",
+    "GenerationStore.read": "the whole tenant",
     "GuardStore.name_too": "the rows are held",
     "GuardStore.unquote": "a key of any scope may have named what is forgotten",
     "JobStore.has_beyond": "no tenant is known yet",
