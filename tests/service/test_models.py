@@ -25,6 +25,8 @@ async def test_a_vector_of_another_model_is_not_ranked(
     await seen.set_type_codec(
         "halfvec", schema="public", encoder=encode_halfvec, decoder=bytes, format="binary"
     )
+    # Its own would stand beside the other one, and of two cosines either may be looked at.
+    await seen.execute("DELETE FROM mnemic.fact_vectors WHERE memory_id = $1", other.id)
     await seen.execute(
         "INSERT INTO mnemic.fact_vectors (tenant_id, model_id, scope_id, memory_id, embedding)"
         " VALUES ($1, $2, $3, $4, $5)",
