@@ -33,11 +33,13 @@ demo: setup
 	    echo "demo: no home to write to; the data go to .demo (set MEM_EMBEDDED__DATA_DIR to it)"; fi; \
 	$(BIN)/mnemic demo $(ARGS)
 
-# A part of the suite (ARGS) is not held to the coverage of the whole.
+# A part of the suite (ARGS) is not held to the coverage of the whole, and runs in one process. The whole
+# runs in one a core, each with servers of its own; a file stays together, for its tests share a database.
+SPREAD := -n auto --maxprocesses=4 --dist=loadfile
 test: setup
 ifeq ($(strip $(ARGS)),)
 	@$(BIN)/python -m coverage erase
-	@$(BIN)/python -m coverage run -m pytest
+	@$(BIN)/python -m coverage run -m pytest $(SPREAD)
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report
 else
