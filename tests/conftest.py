@@ -14,6 +14,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from hypothesis import settings
 
 from mnemic.embedded import EmbeddedServers, start
 from mnemic.settings import EmbeddedSettings, MemorySettings
@@ -30,6 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _TEMPLATE = "mnemic_template"
+_DRAWN = "mnemic"
 _numbers = count(1)
 # The second is the role of the isolation proof that sees through policies.
 _SERVING = (roles.APP_ROLE, "mnemic_test_bypassing")
@@ -47,6 +49,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What is drawn is the same in every run, but before a release; how long it takes never decides.
+    settings.register_profile(_DRAWN, deadline=None, derandomize=not config.getoption("--deep"))
+    settings.load_profile(_DRAWN)
     if config.getoption("--through-pgbouncer"):
         if pgbouncer_program() is None:
             raise pytest.UsageError("--through-pgbouncer: PgBouncer is not installed")

@@ -30,7 +30,7 @@ async def furnished(stage: Stage) -> Scope:
 
 
 @pytest.mark.parametrize("narrowing", FILTERS, ids=str)
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 @given(data=st.data(), limit=st.integers(1, EPISODES + 5))
 def test_a_filter_finds_in_the_database_what_it_finds_in_memory(
     stage: Stage, furnished: Scope, run_here: Run, narrowing: Filter, data: Any, limit: int

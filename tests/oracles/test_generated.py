@@ -43,7 +43,7 @@ def is_right(answer: Answer, names: set[str], name: str, given_value: Any) -> bo
     return answer.error is None and reads_back(name, given_value, getattr(kept, name))
 
 
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES)
 @given(
     name=st.sampled_from(["subject", "object", "category", "source"]),
     value=texts,
@@ -73,7 +73,7 @@ def test_a_generated_fact_is_refused_by_its_field_or_kept(
     assert is_right(told(valid_from=at), {"valid_from"}, "valid_from", at)
 
 
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES)
 @given(key=texts, value=json_values)
 @example(key="\x00", value={"\u202e": [-0.0, 1e17]})
 def test_a_generated_value_is_refused_by_its_field_or_kept(
@@ -91,7 +91,7 @@ def test_a_generated_value_is_refused_by_its_field_or_kept(
         assert run_here(working.delete(key))
 
 
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES)
 @given(query=texts, limit=st.integers(), floor=st.floats())
 def test_a_generated_question_is_refused_by_its_field_or_answered(
     stage: Stage,

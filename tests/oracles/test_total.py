@@ -32,7 +32,7 @@ async def beside_a_neighbour(stage: Stage) -> Scope:
 
 
 @pytest.mark.parametrize("door", DOORS, ids=str)
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES)
 @given(given_bytes=raw, reading=st.sampled_from(sorted(readings)))
 def test_generated_bytes_are_refused_by_their_field_or_kept_to_be_used(
     stage: Stage, run_here: Run, door: Door, given_bytes: bytes, reading: str

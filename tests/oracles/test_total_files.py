@@ -51,7 +51,7 @@ async def entries_of(content: bytes) -> list[Entry]:
     return list(read(BytesIO(content)))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(content=files() | raw)
 def test_generated_files_are_told_line_by_line_and_what_is_kept_is_usable(
     stage: Stage, run_here: Run, content: bytes

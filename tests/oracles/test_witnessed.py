@@ -72,8 +72,6 @@ trusts = st.sampled_from(list(Trust))
 
 @settings(
     max_examples=8,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(told=st.lists(st.tuples(trusts, trusts), min_size=1, max_size=4))

@@ -35,7 +35,6 @@ NOT_APPLICABLE: dict[str, str] = {}
 
 generated = settings(
     max_examples=8,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -38,7 +38,6 @@ words = st.text(st.characters(categories=["Ll", "Lo"]), min_size=4, max_size=12)
 )
 generated = settings(
     max_examples=6,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

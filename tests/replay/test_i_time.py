@@ -37,7 +37,6 @@ LONG_AGO = datetime(2023, 3, 12, 12, 0, tzinfo=UTC)
 NEVER: Any = "never"
 generated = settings(
     max_examples=8,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

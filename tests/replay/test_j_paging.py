@@ -25,7 +25,6 @@ NOT_APPLICABLE: dict[str, str] = {
 
 generated = settings(
     max_examples=5,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -39,7 +39,6 @@ TENANT = """
 names = st.sampled_from(["a", "A", "ab", "a:b", "*", "%", "a_", "\u0430", " a", "{a}", "a\\"])
 generated = settings(
     max_examples=4,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

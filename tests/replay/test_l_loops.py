@@ -38,7 +38,6 @@ NOT_APPLICABLE: dict[str, str] = {}
 PATIENCE_SECONDS = 60.0
 generated = settings(
     max_examples=8,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -272,7 +272,7 @@ def held(shared_database: Any, loop: asyncio.AbstractEventLoop) -> Any:
     loop.run_until_complete(stack.aclose())
 
 
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES)
 @given(told=any_filter)
 @example(told={"outcome": "success"})
 @example(told={"not": {"importance": {"ge": 0.5}}})
@@ -286,7 +286,7 @@ def test_columns_are_filtered_in_postgresql_as_in_python(held: Held, told: Any) 
         assert held.passing(checked, kind) == fit
 
 
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@settings(max_examples=EXAMPLES)
 @given(told=joined(of_metadata), metadata=any_object)
 @example(told={"metadata.a": {"lt": 10}}, metadata={"a": 9})
 @example(told={"metadata.a": {"lt": "10"}}, metadata={"a": 9})

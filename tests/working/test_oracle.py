@@ -139,7 +139,6 @@ async def run(
 @pytest.mark.parametrize("place", ["local", "valkey", "valkey without fields", "postgres"])
 @settings(
     max_examples=10,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(calls, min_size=8, max_size=25))

@@ -31,7 +31,6 @@ def play(
             settings=settings(
                 max_examples=RUNS_A_ROUND,
                 stateful_step_count=STEPS,
-                deadline=None,
                 database=None,
                 print_blob=True,
                 report_multiple_bugs=False,
