@@ -15,6 +15,7 @@ from mnemic.model.scope import Scope
 from mnemic.model.working import TaskState, WorkingRecord
 from mnemic.service.parsing import checked_flag, checked_given, checked_id
 from mnemic.settings import WorkingSettings
+from mnemic.store.working.faults import foreign
 from mnemic.store.working.keys import TASK, checked_key, is_key, key_of
 from mnemic.store.working.opening import WorkingPlaces
 from mnemic.store.working.pattern import key_matcher
@@ -115,7 +116,7 @@ async def put_value(
 async def get_value(places: WorkingPlaces, scope: Scope, key: str, default: Any) -> Any:
     """What the key holds, or `default` when there is none such."""
     entry = await places.place.get(scope, _field(places, key), places.now())
-    return orjson.loads(entry.body) if entry is not None else default
+    return _held(entry.body) if entry is not None else default
 
 
 async def remove(places: WorkingPlaces, scope: Scope, key: str) -> bool:
@@ -140,7 +141,7 @@ async def put_task(places: WorkingPlaces, scope: Scope, state: TaskState) -> Non
 async def get_task(places: WorkingPlaces, scope: Scope) -> TaskState | None:
     """How the task stands."""
     entry = await places.place.get(scope, TASK, places.now())
-    return TaskState.from_json(orjson.loads(entry.body)) if entry is not None else None
+    return _task(entry.body) if entry is not None else None
 
 
 async def add_note(places: WorkingPlaces, scope: Scope, content: str) -> None:
@@ -169,13 +170,25 @@ async def read_working(places: WorkingPlaces, scope: Scope) -> WorkingRecord:
     return _record(await places.place.snapshot(scope, places.now()))
 
 
+def _held(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise foreign() from None
+
+
+def _task(body: bytes) -> TaskState:
+    try:
+        return TaskState.from_json(_held(body))
+    except (TypeError, InvalidInput):
+        raise foreign() from None
+
+
 def _record(held: Snapshot) -> WorkingRecord:
-    values = {
-        key_of(one.field): orjson.loads(one.body) for one in held.entries if is_key(one.field)
-    }
-    tasks = [orjson.loads(one.body) for one in held.entries if one.field == TASK]
+    values = {key_of(one.field): _held(one.body) for one in held.entries if is_key(one.field)}
+    tasks = [_task(one.body) for one in held.entries if one.field == TASK]
     return WorkingRecord(
         values=values,
-        task_state=TaskState.from_json(tasks[0]) if tasks else None,
+        task_state=tasks[0] if tasks else None,
         scratchpad=held.notes,
     )

@@ -6,7 +6,7 @@ from redis import exceptions as redis_faults
 
 from mnemic.errors import ConfigurationError, MnemicError, StoreUnavailable
 
-__all__ = ["Away", "translated"]
+__all__ = ["Away", "foreign", "translated"]
 
 _NOT_SERVING = (
     redis_faults.BusyLoadingError,
@@ -38,12 +38,24 @@ _BY_KIND: tuple[tuple[_Faults, type[MnemicError], str], ...] = (
 )
 
 
+_FOREIGN = ("WRONGTYPE", "user_script")
+
+
 class Away(Exception):
     """The server cannot be reached, or does not serve now; `sent`: the command may have run."""
 
     def __init__(self, reason: str, *, sent: bool) -> None:
         super().__init__(reason)
         self.sent = sent
+
+
+def foreign() -> MnemicError:
+    """What is raised where the server holds under our keys what we did not write."""
+    return MnemicError(
+        "Valkey holds something under Mnemic's keys that Mnemic did not write; nothing was "
+        "changed. Keep other writers out of mnemic:*, or set MEM_WORKING__NAMESPACE to a name that "
+        "they do not use, and delete what they wrote."
+    )
 
 
 def translated(fault: Exception, *, sent: bool) -> Exception:
@@ -58,9 +70,15 @@ def translated(fault: Exception, *, sent: bool) -> Exception:
     if isinstance(fault, (redis_faults.ConnectionError, redis_faults.TimeoutError, OSError)):
         return Away(type(fault).__name__, sent=sent)
     if isinstance(fault, redis_faults.ResponseError):
-        if str(fault).startswith("MISCONF"):
-            return StoreUnavailable(
-                "Valkey refuses writes because it cannot save to its disk; nothing was changed."
-            )
-        return MnemicError(f"Valkey answered with an error: {fault}")
+        return _refused(str(fault))
     return fault
+
+
+def _refused(words: str) -> MnemicError:
+    if words.startswith("MISCONF"):
+        return StoreUnavailable(
+            "Valkey refuses writes because it cannot save to its disk; nothing was changed."
+        )
+    if any(sign in words for sign in _FOREIGN):
+        return foreign()
+    return MnemicError(f"Valkey answered with an error: {words}")

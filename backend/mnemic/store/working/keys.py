@@ -16,6 +16,7 @@ from uuid import UUID, uuid5
 from mnemic.errors import InvalidInput
 from mnemic.model.normalise import digest
 from mnemic.model.scope import Scope, ScopeId
+from mnemic.store.working.faults import foreign
 
 __all__ = [
     "GATE",
@@ -92,7 +93,10 @@ def is_key(field: bytes) -> bool:
 
 def key_of(field: bytes) -> str:
     """The caller's key of a field."""
-    return field[1:].decode()
+    try:
+        return field[1:].decode()
+    except UnicodeDecodeError:
+        raise foreign() from None
 
 
 def text_of_field(field: bytes) -> str:

@@ -17,6 +17,7 @@ from mnemic.model.scope import Scope
 from mnemic.settings import WorkingSettings
 from mnemic.store.working import scripts
 from mnemic.store.working.client import ValkeyClient
+from mnemic.store.working.faults import foreign
 from mnemic.store.working.keys import GATE, ScopeKeys, scope_keys
 from mnemic.store.working.place import (
     Entry,
@@ -58,8 +59,11 @@ class Gate:
     @classmethod
     def from_text(cls, raw: bytes) -> Gate:
         """What `to_text` gave."""
-        text = raw.decode()
-        return cls(id=text[:32], until_ms=int(text[32:46]), checkpoint=UUID(text[46:]))
+        try:
+            text = raw.decode()
+            return cls(id=text[:32], until_ms=int(text[32:46]), checkpoint=UUID(text[46:]))
+        except ValueError:
+            raise foreign() from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,10 @@ class Valkey:
         await self.on_gate(scope, Gate.from_text(gate))
 
     def _version(self, raw: bytes, at: Moment) -> int:
-        version = int(raw, 16)
+        try:
+            version = int(raw, 16)
+        except ValueError:
+            raise foreign() from None
         self._stamps.observe(version, at.now_ms)
         return version
 
@@ -306,27 +313,33 @@ def _told_notes(notes: Iterable[HeldNote]) -> list[Any]:
 
 def _entry(field: bytes, raw: bytes) -> Entry:
     body = raw[_VALUE_HEAD:]
-    return Entry(
-        field=field,
-        version=int(raw[:16], 16),
-        expires_ms=int(raw[16:30]),
-        expiry=Expiry(int(raw[30:31])),
-        state=State(raw[31:32].decode()),
-        body=body,
-        size=len(field) - 1 + len(body),
-    )
+    try:
+        return Entry(
+            field=field,
+            version=int(raw[:16], 16),
+            expires_ms=int(raw[16:30]),
+            expiry=Expiry(int(raw[30:31])),
+            state=State(raw[31:32].decode()),
+            body=body,
+            size=len(field) - 1 + len(body),
+        )
+    except ValueError:
+        raise foreign() from None
 
 
 def _head(field: bytes, raw: bytes) -> Entry:
-    return Entry(
-        field=field,
-        version=int(raw[:16], 16),
-        expires_ms=int(raw[48:62]),
-        expiry=Expiry(int(raw[62:63])),
-        state=State(raw[63:64].decode()),
-        size=int(raw[_HEAD:]),
-        id=raw[16:48].decode(),
-    )
+    try:
+        return Entry(
+            field=field,
+            version=int(raw[:16], 16),
+            expires_ms=int(raw[48:62]),
+            expiry=Expiry(int(raw[62:63])),
+            state=State(raw[63:64].decode()),
+            size=int(raw[_HEAD:]),
+            id=raw[16:48].decode(),
+        )
+    except ValueError:
+        raise foreign() from None
 
 
 def _gone(head: Entry) -> Entry:
@@ -345,7 +358,10 @@ def _snapshot(reply: Sequence[Any], at: Moment) -> Snapshot:
 
 
 def _notes(expires_at: bytes, notes: Mapping[bytes, bytes], at: Moment) -> list[str]:
-    if 0 < int(expires_at) <= at.now_ms:
-        return []
-    numbered = sorted(notes.values(), key=lambda text: text[:_NUMBER])
-    return [text[_NUMBER:].decode() for text in numbered]
+    try:
+        if 0 < int(expires_at) <= at.now_ms:
+            return []
+        numbered = sorted(notes.values(), key=lambda text: text[:_NUMBER])
+        return [text[_NUMBER:].decode() for text in numbered]
+    except ValueError:
+        raise foreign() from None
