@@ -35,7 +35,7 @@ demo: setup
 
 # A part of the suite (ARGS) is not held to the coverage of the whole, and runs in one process. The whole
 # runs in one a core, each with servers of its own; a file stays together, for its tests share a database.
-SPREAD := -n auto --maxprocesses=4 --dist=loadfile
+SPREAD := -n logical --maxprocesses=4 --dist=loadfile
 test: setup
 ifeq ($(strip $(ARGS)),)
 	@$(BIN)/python -m coverage erase
