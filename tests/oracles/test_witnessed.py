@@ -21,12 +21,8 @@ sys.path.append(str(Path(__file__).parents[1] / "wire"))
 
 from wire_verbs import VERBS
 
-# What an agent holds while it works is its own, and ends with its time; sessions begin and rest by
-# themselves. Their end, and whatever is kept, is witnessed.
-NOT_WITNESSED = {
-    *("remember_working", "set_durable", "delete_durable", "set_volatile", "clear"),
-    *("start", "pause", "resume"),
-}
+# What an agent holds while it works is its own, and ends with its time; all else is witnessed.
+NOT_WITNESSED = {"remember_working", "set_durable", "delete_durable", "set_volatile", "clear"}
 
 
 @pytest.mark.parametrize("name", sorted(VERBS.keys() - NOT_WITNESSED))
