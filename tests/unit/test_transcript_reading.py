@@ -23,6 +23,7 @@ from mnemic.model.transcript import (
     detect,
     read,
 )
+from mnemic.model.transcript.entry import bad_line
 from mnemic.model.transcript.lines import Source, whole_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -254,3 +255,41 @@ def test_memory_does_not_grow_with_the_file() -> None:
     small, large = (peak_of(ndjson_of(turns)) for turns in (1_000, 10_000))
 
     assert large < small + 100_000
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b"", ""),
+        (b"\xef\xbb\xbfone\ntwo\r\n", "one\ntwo\r\n"),
+        (b"x" * 99, "x" * 99),
+        (b"x" * 100, "x" * 100),
+        (b"x" * 101, BadLine(1, "file: is longer than 100 bytes; split it")),
+        (b"a\nb\n\xffc\nd", BadLine(3, "file: is not UTF-8 on this line; save it as UTF-8")),
+        (b"\xff", BadLine(1, "file: is not UTF-8 on this line; save it as UTF-8")),
+    ],
+)
+def test_a_file_is_held_as_a_whole_or_it_is_told_why_not(raw: bytes, told: str | BadLine) -> None:
+    assert whole_text(Source(io.BytesIO(raw)), bytes_max=100) == told
+
+
+def test_the_bound_of_a_whole_file_is_for_all_of_its_chunks() -> None:
+    raw = b"x" * 200_000
+
+    assert whole_text(Source(io.BytesIO(raw)), bytes_max=200_000) == raw.decode()
+    assert whole_text(Source(io.BytesIO(raw)), bytes_max=199_999) == BadLine(
+        1, "file: is longer than 199999 bytes; split it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("two\n words  apart", "two words apart"),
+        ("a \x07bell", "a \\u0007bell"),
+        ("x" * 300, "x" * 300),
+        ("x" * 301, "x" * 299 + "\u2026"),
+    ],
+)
+def test_a_reason_is_one_printable_line(reason: str, told: str) -> None:
+    assert bad_line(7, reason) == BadLine(7, told)
