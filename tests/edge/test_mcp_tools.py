@@ -259,7 +259,8 @@ async def test_a_list_in_json_text_is_read_and_nothing_else_is(
 SEMANTIC = {"memory_type": "semantic", "content": "x"}
 HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {}, "query: Field required"),
-    ("recall", {"query": ""}, "query: String should have at least 1 character"),
+    ("recall", {"query": ""}, "query: must not be blank"),
+    ("recall", {"query": "", "filters": {}}, "query: must not be blank"),
     ("recall", {"query": " \u200b\t"}, "query: must not be blank"),
     ("recall", {"query": 5}, "query: Input should be a valid string"),
     ("recall", {"query": ["x"]}, "query: Input should be a valid string"),

@@ -12,6 +12,7 @@ from mnemic.model.embedding import Embedder
 from mnemic.model.transcript import Utterance
 from mnemic.testing import a_fact, a_turn
 from oracles.answers import refused
+from oracles.ranked import assert_ranked
 from oracles.reach import nothing_wider
 from oracles.stage import Stage
 
@@ -212,3 +213,32 @@ async def test_c14_a_fresh_session_holds_empty_lists(memory: MemoryManager, scop
     assert (await memory.recall("anything", scope=session)).hits == ()
     await here.working.append_scratchpad("a note")
     assert await here.working.get_scratchpad() == ["a note"]
+
+
+@pytest.mark.parametrize(
+    "asked", ["wxqz vbnm plokij", "q", "zzzzzzzzzz", "\u4e22\u9f98\u9ea4", "?!"]
+)
+async def test_c15_nonsense_is_answered_with_nothing_and_never_with_the_best_scores(
+    memory: MemoryManager, scope: Scope, asked: str
+) -> None:
+    session = scope.session("s")
+    words = ("lease", "vault", "deploy", "rota", "ledger", "portal", "kettle", "garden")
+    said = [
+        a_turn(f"The {words[at % 8]} of {words[at // 8 % 8]} number {at} stays as it was.")
+        for at in range(1_000)
+    ]
+    await memory.sessions.append(said, scope=session)
+
+    gated = await memory.recall(asked, scope=session)
+    every = await memory.recall(asked, scope=session, floor=0.0)
+    meant = await memory.recall("What about the lease of vault number 8?", scope=session)
+
+    assert_ranked(every)
+    assert gated.hits == ()
+    assert gated.low_confidence
+    assert any(note.startswith("nothing relevant") for note in gated.notes)
+    scores = [hit.score for hit in every.hits]
+    assert len(scores) == 10
+    assert max(scores) < meant.hits[0].score - 0.1
+    assert meant.hits[0].text == "User: The lease of vault number 8 stays as it was."
+    assert len({hit.score for hit in meant.hits}) > 1

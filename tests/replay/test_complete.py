@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-SECTIONS = ("a", "b", "c", "d", "g", "h", "i", "j", "k", "l", "m")
+SECTIONS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m")
 IDS = {
     "a": "A03 A04 A07 A08 A09 A11 A12 A15 A16 A17 A18 A19 A20 A21",
     "b": "B04 B05 B09 B10 B11 B12 B13 B14 B15 B16 B17 B18",
-    "c": "C02 C03 C05 C06 C08 C10 C11 C13 C14",
+    "c": "C02 C03 C05 C06 C08 C10 C11 C13 C14 C15",
     "d": "D04 D05 D06 D07 D09 D11 D12 D13 D15 D17 D18 D19 D20",
+    "e": "E03 E04 E05 E06 E07 E09 E10 E11 E12 E15 E17 E18 E20 E21 E22 E24 E25",
+    "f": "F02 F03 F05 F06 F07 F08 F09 F11 F12 F13 F14 F15 F18",
     "g": "G01 G03 G04 G05 G06 G07 G09 G10 G11 G13 G15 G17 G18 G21 G22 G23 G25 G28 G29 G30",
     "h": "H04 H05 H07 H08 H09 H10 H12 H13 H15 H16 H18 H19 H21 H22 H23 H24",
-    "i": "I03 I04 I10 I11 I12 I14 I15 I16 I17 I18 I19 I23",
+    "i": "I03 I04 I05 I06 I07 I08 I10 I11 I12 I14 I15 I16 I17 I18 I19 I23",
     "j": "J01 J04 J05 J07 J08 J09",
     "k": "K02 K03 K04 K05 K07 K10 K11 K12",
     "l": "L01 L02 L03 L05 L09 L10 L11 L12 L13 L17 L18 L19 L20 L21",

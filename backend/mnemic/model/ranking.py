@@ -334,7 +334,10 @@ def _rarity_boost(share: float, weights: Weights) -> float:
 
 
 def _centred(value: float | None) -> float:
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
+    # `isfinite` makes a float of a whole number, which may be too large for one.
+    if not isinstance(value, (int, float)) or (
+        isinstance(value, float) and not math.isfinite(value)
+    ):
         return 0.0
     return _unit(value) - 0.5
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from calendar import month_name
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from mnemic.model.cues import date_spans
+from mnemic.model.cues import Cues, date_spans
 from mnemic.model.embedding import recentred
 from mnemic.model.ranking_values import Candidate, QueryWords
 from mnemic.model.scope import Scope
@@ -120,9 +121,9 @@ def told_apart(candidates: list[Candidate]) -> list[Candidate]:
 
 
 def notes_on(tools: Tools, words: QueryWords, arms: CandidateQuery) -> tuple[str, ...]:
-    """What the model of meaning cannot read of the question, and which words were taken for others.
+    """What the model of meaning cannot read of the question, and how the question was understood.
 
-    Without a vector it was not asked to.
+    Without a vector the model was not asked to.
     """
     signature = tools.embedder.signature
     notes = [f"{word!r} is written nowhere here; read as {term!r}" for word, term in words.respelt]
@@ -133,4 +134,13 @@ def notes_on(tools: Tools, words: QueryWords, arms: CandidateQuery) -> tuple[str
             notes.insert(
                 0, f"{signature.name} does not read {shown}: found by words, hardly by meaning"
             )
-    return tuple(notes)
+    return (*notes, *_any_year(words.cues))
+
+
+def _any_year(cues: Cues) -> tuple[str, ...]:
+    """That no year was guessed for a month. Between two dates the second one's is the first's."""
+    months = {one.month for one in cues.dates if one.year is None and one.month is not None}
+    if not months or cues.ranges:
+        return ()
+    named = ", ".join(month_name[month] for month in sorted(months))
+    return (f"no year is named with {named}: that of every year counts, and no other is left out",)

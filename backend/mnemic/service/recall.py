@@ -389,7 +389,8 @@ def _shortfall(
             more = "1 further candidate lies" if below == 1 else f"{below} further candidates lie"
             notes.append(f"{more} below {query.floor:.2f}")
         else:
-            notes.append("nothing else that is remembered here comes near")
+            ends = "comes near" if query.text else "passes the filter"
+            notes.append(f"nothing else that is remembered here {ends}")
     if statistics.pending >= PENDING_MAX:
         notes.append("word statistics are catching up")
     return tuple(notes)

@@ -119,10 +119,10 @@ def _recall(manager: MemoryManager, scope: Scope) -> Tool:
         query: Annotated[
             str,
             Field(
-                min_length=1,
                 max_length=settings.limits.query_chars_max,
                 description="What you want to know, as a question or in words, with names and "
-                "dates where you have them.",
+                "dates where you have them. With filters it may be empty: then the newest "
+                "memories that pass come back.",
             ),
         ],
         memory_types: Annotated[
