@@ -108,6 +108,7 @@ def environment(database: Any, servers: EmbeddedServers) -> dict[str, str]:
         "MEM_DATABASE_URL": database.app_url,
         "MEM_REDIS_URL": servers.redis_url,
         "MEM_DATABASE__REQUIRE_DURABLE": "false",
+        "MEM_CONTEXT__DEADLINE_MS": "60000",
     }
 
 
@@ -153,6 +154,32 @@ async def test_a_client_of_either_protocol_remembers_recalls_and_forgets(
         "auto": ("mnemic", ["The auto lamp is in the attic"]),
         "legacy": ("mnemic", ["The legacy lamp is in the attic"]),
     }
+
+
+async def test_a_prompt_section_and_the_newest_of_a_filter_come_over_the_wire(
+    environment: dict[str, str],
+) -> None:
+    options = ["--user", "u-1", "--project", "section"]
+    server = StdioServerParameters(
+        command=COMMAND[0], args=[*COMMAND[1:], "mcp", *options], env=environment
+    )
+
+    async with Client(server) as client:
+        for content in ("The lamp is in the attic", "The spade is in the shed"):
+            told = {"memory_type": "semantic", "content": content, "tags": [content[4:8]]}
+            await client.call_tool("remember", told)
+        made = await client.call_tool("get_context", {"query": "where is the lamp?", "budget": 80})
+        of_tag = await client.call_tool("recall", {"query": "", "filters": {"tags": "spad"}})
+        wrong = await client.call_tool("get_context", {"query": "lamp", "budget": 0})
+
+    section, found = made.structured_content, of_tag.structured_content
+    assert section is not None
+    assert "The lamp is in the attic" in section["text"]
+    assert 0 < section["tokens"] <= section["budget"] == 80
+    assert section["degraded"] == []
+    assert found is not None
+    assert [hit["text"] for hit in found["hits"]] == ["The spade is in the shed"]
+    assert wrong.is_error
 
 
 async def test_only_the_protocol_is_written_and_all_that_is_sent_is_answered_at_the_end_too(

@@ -47,6 +47,7 @@ async def settings(servers: EmbeddedServers, template: str) -> AsyncIterator[Mem
         database_url=SecretStr(servers.postgres_url(roles.APP_ROLE, NAME)),
         redis_url=SecretStr(servers.redis_url),
         database=DatabaseSettings(require_durable=False),
+        context={"deadline_ms": 60_000},
     )
     await connection.execute(f"DROP DATABASE {NAME} WITH (FORCE)")
     await connection.close()
@@ -103,11 +104,13 @@ async def test_the_tools_say_what_they_take_and_what_they_do(
     assert {name: tool.input_schema["required"] for name, tool in tools.items()} == {
         "remember": ["memory_type", "content"],
         "recall": ["query"],
+        "get_context": ["query"],
         "forget": ["ids"],
     }
     assert {name: list(tool.input_schema["properties"]) for name, tool in tools.items()} == {
         "remember": ["memory_type", "content", "importance", "tags", "idempotency_key"],
         "recall": ["query", "memory_types", "limit", "filters"],
+        "get_context": ["query", "budget", "form"],
         "forget": ["ids"],
     }
     hints = {
@@ -123,6 +126,7 @@ async def test_the_tools_say_what_they_take_and_what_they_do(
     assert hints == {
         "remember": (False, False, False, False),
         "recall": (True, False, True, False),
+        "get_context": (True, False, True, False),
         "forget": (False, True, True, False),
     }
     for tool in tools.values():
@@ -133,6 +137,8 @@ async def test_the_tools_say_what_they_take_and_what_they_do(
         assert len(tool.description or "") > 100
         for given in tool.input_schema["properties"].values():
             assert given["description"]
+    budget = tools["get_context"].input_schema["properties"]["budget"]
+    assert {one["type"] for one in budget["anyOf"]} == {"integer", "string", "null"}
     content = tools["remember"].input_schema["properties"]["content"]
     assert content["maxLength"] == memory.settings.limits.text_chars_max
     assert tools["remember"].input_schema["properties"]["memory_type"]["enum"] == [
@@ -296,6 +302,23 @@ HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("remember", {**SEMANTIC, "trust": 0}, "trust: Extra inputs are not permitted"),
     ("remember", {**SEMANTIC, "idempotency_key": "k" * 501}, "idempotency_key: String should"),
     ("remember", {"memory_type": "procedural", "content": "x"}, "content: must be the name"),
+    ("get_context", {}, "query: Field required"),
+    ("get_context", {"query": ""}, "query: String should have at least 1 character"),
+    ("get_context", {"query": " \u200b"}, "query: must not be blank"),
+    ("get_context", {"query": "x", "budget": 0}, "budget: must be at least 1 token, not 0"),
+    ("get_context", {"query": "x", "budget": -5}, "budget: must be at least 1 token, not -5"),
+    *(
+        ("get_context", {"query": "x", "budget": budget}, "budget: must be a whole number of tok")
+        for budget in ("300", 1.5, True, "huge", [300], {"tokens": 300})
+    ),
+    ("get_context", {"query": "x", "form": "html"}, "form: Input should be 'markdown', 'text', "),
+    ("get_context", {"query": "x", "form": None}, "form: Input should be 'markdown', 'text', "),
+    ("get_context", {"query": "x", "user": "y"}, "user: Extra inputs are not permitted"),
+    (
+        "get_context",
+        {"query": "x", "deadline_ms": 1},
+        "deadline_ms: Extra inputs are not permitted",
+    ),
     ("forget", {"ids": []}, "ids: List should have at least 1 item"),
     ("forget", {"ids": "*"}, "ids: Input should be a valid list"),
     ("forget", {"ids": ["*"]}, "ids[0]: Input should be a valid UUID"),

@@ -15,7 +15,9 @@ from oracles.stage import Stage
 GOOD: dict[str, dict[str, Any]] = {
     "remember": {"content": "Deploys are frozen on Fridays", "memory_type": "semantic"},
     "recall": {"query": "When are deploys frozen?"},
+    "get_context": {"query": "When are deploys frozen?"},
 }
+VERBS = {"get_context": "context"}
 
 
 @pytest.mark.parametrize(
@@ -28,13 +30,16 @@ GOOD: dict[str, dict[str, Any]] = {
         ("remember", {"idempotency_key": "\ufeff"}),
         ("recall", {"query": "\u2800"}),
         ("recall", {"query": "a\x00"}),
+        ("recall", {"query": ""}),
+        ("get_context", {"query": "\u2800"}),
+        ("get_context", {"query": "a\x00"}),
     ],
 )
 async def test_the_core_error_arrives_at_a_model(
     stage: Stage, scope: Scope, tool: str, hostile: dict[str, Any]
 ) -> None:
     sent = GOOD[tool] | hostile
-    core = await answer_of(getattr(stage.memory, tool)(scope=scope, **sent))
+    core = await answer_of(getattr(stage.memory, VERBS.get(tool, tool))(scope=scope, **sent))
 
     async with Client(build_server(stage.memory, scope)) as client:
         told = await client.call_tool(tool, sent)

@@ -24,7 +24,7 @@ PATH_CHARS_MAX = 100
 # The first class that fits counts.
 _REMEDIES: tuple[tuple[type[MnemicError], str], ...] = (
     (InvalidInput, "Correct the argument and call again."),
-    (NotFound, "Use ids that recall or remember returned in this scope."),
+    (NotFound, "Use ids that recall, get_context or remember returned in this scope."),
     (Conflict, "Recall what is there now; give other content another idempotency_key."),
     (Forbidden, "Leave it: this scope may not change it."),
     (ConfigurationError, "Tell the operator to run `mnemic doctor`; calling again will not help."),
