@@ -334,12 +334,10 @@ def _rarity_boost(share: float, weights: Weights) -> float:
 
 
 def _centred(value: float | None) -> float:
-    # `isfinite` makes a float of a whole number, which may be too large for one.
-    if not isinstance(value, (int, float)) or (
-        isinstance(value, float) and not math.isfinite(value)
-    ):
-        return 0.0
-    return _unit(value) - 0.5
+    # `isfinite` would make a float of a whole number, which may be too large for one.
+    if isinstance(value, (int, float)) and abs(value) < math.inf:
+        return _unit(value) - 0.5
+    return 0.0
 
 
 def confidence(top: float, weights: Weights = DEFAULT_WEIGHTS) -> float:
