@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         WhyNot,
     )
     from mnemic.model.fact import Fact, FactCreate
+    from mnemic.model.filter_building import FilterField, where
     from mnemic.model.filters import Filter
     from mnemic.model.procedure import Procedure, ProcedureCreate, Step
     from mnemic.model.recall import Hit, MemoryItem, Recall
@@ -97,6 +98,7 @@ __all__ = [
     "Fact",
     "FactCreate",
     "Filter",
+    "FilterField",
     "Forbidden",
     "Forgotten",
     "Hit",
@@ -150,6 +152,7 @@ __all__ = [
     "WorkingRecord",
     "WorkingStatus",
     "upgrade",
+    "where",
 ]
 
 _HOMES = {
@@ -173,6 +176,7 @@ _HOMES = {
     "Fact": "mnemic.model.fact",
     "FactCreate": "mnemic.model.fact",
     "Filter": "mnemic.model.filters",
+    "FilterField": "mnemic.model.filter_building",
     "Forbidden": "mnemic.errors",
     "Forgotten": "mnemic.service.forget",
     "Hit": "mnemic.model.recall",
@@ -227,6 +231,7 @@ _HOMES = {
     "WorkingRecord": "mnemic.model.working",
     "WorkingStatus": "mnemic.model.working",
     "upgrade": "mnemic.store.upgrade",
+    "where": "mnemic.model.filter_building",
 }
 
 

@@ -162,10 +162,10 @@ class MemoryManager:
         At most `limit` (default `recall.limit_default`, cut to `recall.limit_max` with a note);
         of `memory_types` ("episodic", "semantic", "procedural"; all by default); none that scores
         below `floor` (default `recall.score_floor`); only those that pass `filters`, such as
-        `{"outcome": "success"}` (see `Filter`; the query may be "" then). `Recall.degraded` names
-        what was not searched. With `explain` the answer tells how it was searched, and what each
-        arm of the search found; with `as_of` what was true then, with `known_at` of what was known
-        then.
+        `{"outcome": "success"}` or `where("outcome").eq("success")` (the query may be "" then).
+        `Recall.degraded` names what was not searched. With `explain` the answer tells how it was
+        searched, and what each arm of the search found; with `as_of` what was true then, with
+        `known_at` of what was known then.
         """
         tools = self._tools.at(checked_moment(as_of, known_at))
         told = checked_flag(explain, field="explain")

@@ -144,7 +144,8 @@ def _dropped_before(one: Any, asked: dict[str, Any]) -> RecallStage | None:
     if asked["memory_types"] and TYPE_OF[KIND_OF[type(one).__name__]] not in asked["memory_types"]:
         return RecallStage.TYPE
     filters = Filter.from_json(asked["filters"])
-    return RecallStage.FILTER if filters and not matches(filters, one) else None
+    out = filters is not None and not matches(filters, one)
+    return RecallStage.FILTER if out else None
 
 
 async def test_why_not_agrees_with_what_recall_does(

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import and_, or_
 from random import Random
 from typing import Any
 from uuid import UUID, uuid5
@@ -17,6 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from mnemic.model.filter_building import where
 from mnemic.model.filter_fields import FIELDS, KINDS, METADATA, FieldType
 from mnemic.model.filter_matching import matches
 from mnemic.model.filters import Filter, checked_filter
@@ -306,6 +309,69 @@ def test_metadata_is_filtered_in_postgresql_as_in_python(
     turn: Turn = replace(held.memories["turn"][0], metadata=metadata)
 
     assert held.passes(checked, metadata) is matches(checked, turn)
+
+
+def built(told: dict[str, Any]) -> Filter:
+    """What a JSON object tells, put together in Python."""
+    parts: list[Filter] = []
+    for key, inner in told.items():
+        if key in ("and", "or"):
+            parts.append(reduce(and_ if key == "and" else or_, map(built, inner)))
+        elif key == "not":
+            parts.append(~built(inner))
+        else:
+            methods = {"in": "in_"}
+            parts += [
+                where(key).exists(present=operand)
+                if operator == "exists"
+                else getattr(where(key), methods.get(operator, operator))(operand)
+                for operator, operand in inner.items()
+            ]
+    return reduce(and_, parts)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@given(told=any_filter)
+@example(told={"not": {"not": {"trust": {"le": 1}}}})
+@example(told={"and": [{"or": [{"pinned": {"eq": True}}]}, {"valid_to": {"exists": False}}]})
+def test_a_filter_that_was_built_lets_through_what_its_json_does(held: Held, told: Any) -> None:
+    made = built(told)
+    filters = [checked_filter(told), checked_filter(made), Filter.from_json(made.to_json())]
+    again = Filter.from_text(json.dumps(made.to_json()))
+
+    assert again == checked_filter(made)
+    for kind in KINDS:
+        passing = [held.passing(one, kind) for one in filters if one is not None]
+        assert len(passing) == 3
+        assert passing[0] == passing[1] == passing[2]
+        assert passing[0] == {one.id for one in held.memories[kind] if matches(made, one)}
+
+
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@given(told=joined(of_metadata), metadata=any_object)
+def test_a_path_that_was_built_is_that_of_its_json(
+    held: Held, told: Any, metadata: dict[str, Any]
+) -> None:
+    made = built(told)
+    turn: Turn = replace(held.memories["turn"][0], metadata=metadata)
+    of_json = checked_filter(told)
+
+    assert of_json is not None
+    assert held.passes(made, metadata) is held.passes(of_json, metadata) is matches(made, turn)
+    assert Filter.from_json(made.to_json()) == checked_filter(made)
+
+
+@settings(deadline=None, derandomize=True)
+@given(keys=st.lists(any_key | any_text, min_size=1, max_size=4))
+def test_keys_are_themselves_whatever_characters_they_have(held: Held, keys: list[str]) -> None:
+    asked = where("metadata", *keys).eq(1)
+
+    told: Any = reduce(lambda inner, key: {key: inner}, reversed(keys), 1)
+    assert asked == where(path_of(keys)).eq(1) == Filter.from_json({path_of(keys): 1})
+    turn: Turn = held.memories["turn"][0]
+    assert matches(asked, replace(turn, metadata=told))
+    assert not matches(asked, replace(turn, metadata={}))
+    assert held.passes(asked, told)
 
 
 @pytest.mark.parametrize("field", ["source", "metadata.a"])

@@ -6,11 +6,14 @@ from calendar import month_name
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 from uuid import UUID
 
 from mnemic.model.cues import Cues, date_spans
 from mnemic.model.embedding import recentred
-from mnemic.model.ranking_values import Candidate, QueryWords
+from mnemic.model.filters import Filter
+from mnemic.model.ranking_values import Candidate, QueryWords, Scored
+from mnemic.model.recall import RecallQuery
 from mnemic.model.scope import Scope
 from mnemic.model.scripts import is_mostly, scripts_in
 from mnemic.model.spelling import may_be_misspelt, nearest_spelling
@@ -18,11 +21,20 @@ from mnemic.service.tools import Tools
 from mnemic.settings import RecallSettings
 from mnemic.store.arms import ENTITY, TIME, FurtherArm, TimeQuery
 from mnemic.store.retrieval import CandidateQuery, Found
-from mnemic.store.statistics import ScopeStatistics
+from mnemic.store.statistics import PENDING_MAX, ScopeStatistics
 from mnemic.store.unit import Unit
 from mnemic.store.wording import names_text, query_of
 
-__all__ = ["further", "notes_on", "places_of", "respelt", "told_apart", "words_asked"]
+__all__ = [
+    "Kinds",
+    "further",
+    "notes_on",
+    "places_of",
+    "respelt",
+    "shortfall",
+    "told_apart",
+    "words_asked",
+]
 
 
 def words_asked(tools: Tools, text: str, statistics: ScopeStatistics) -> QueryWords:
@@ -76,25 +88,47 @@ async def respelt(
     )
 
 
+class Kinds(NamedTuple):
+    """The kinds of memory that are searched whole, and those of which the filter leaves out some.
+
+    A kind of which nothing can pass is in neither.
+    """
+
+    plain: tuple[str, ...]
+    narrowed: tuple[str, ...] = ()
+    filters: Filter | None = None
+
+
 async def further(
     unit: Unit,
     scope: Scope,
     words: QueryWords,
     arms: CandidateQuery,
     settings: RecallSettings,
-    kinds: Sequence[str],
+    kinds: Kinds,
 ) -> tuple[FurtherArm, ...]:
-    """What happened at the times, and has the other names, that the question gives."""
+    """What happened at the times, and has the other names, that the question gives.
+
+    Of the kinds that are narrowed each arm finds what passes alone.
+    """
     spans = (*words.cues.ranges, *date_spans(words.cues.dates))
     names = names_text(words)
     times = TimeQuery(spans, arms.vector, arms.model, arms.per_arm, settings.time_candidates_max)
+    plain, filtered = unit.retrieval.arms, unit.filtered
     found = []
-    for kind in kinds:
+    for kind in (*kinds.plain, *kinds.narrowed):
+        filters = kinds.filters if kind in kinds.narrowed else None
         if spans and settings.time_candidates_max:
-            inside = await unit.retrieval.arms.inside(scope, kind, times)
+            if filters is None:
+                inside = await plain.inside(scope, kind, times)
+            else:
+                inside = await filtered.inside(scope, kind, times, filters)
             found.append(FurtherArm(kind, TIME, tuple(inside)))
         if names is not None:
-            naming = await unit.retrieval.arms.naming(scope, kind, names, few=arms.per_arm)
+            if filters is None:
+                naming = await plain.naming(scope, kind, names, few=arms.per_arm)
+            else:
+                naming = await filtered.naming(scope, kind, names, filters, few=arms.per_arm)
             found.append(FurtherArm(kind, ENTITY, tuple(naming)))
     return tuple(found)
 
@@ -144,3 +178,31 @@ def _any_year(cues: Cues) -> tuple[str, ...]:
         return ()
     named = ", ".join(month_name[month] for month in sorted(months))
     return (f"no year is named with {named}: that of every year counts, and no other is left out",)
+
+
+def shortfall(
+    query: RecallQuery,
+    scored: Sequence[Scored],
+    kept: Sequence[Scored],
+    statistics: ScopeStatistics,
+) -> tuple[str, ...]:
+    """Why fewer come back than were asked for, if that is so."""
+    notes = []
+    if len(kept) < query.limit:
+        below = len(scored) - len(kept)
+        if not statistics.corpus.documents:
+            notes.append("nothing is remembered in this scope yet")
+        elif not scored and query.filters is not None:
+            notes.append("nothing that is remembered here passes the filter")
+        elif not kept:
+            all_of = "1 candidate lies" if below == 1 else f"{below} candidates lie"
+            notes.append(f"nothing relevant: {all_of} below {query.floor:.2f}")
+        elif below:
+            more = "1 further candidate lies" if below == 1 else f"{below} further candidates lie"
+            notes.append(f"{more} below {query.floor:.2f}")
+        else:
+            ends = "comes near" if query.text else "passes the filter"
+            notes.append(f"nothing else that is remembered here {ends}")
+    if statistics.pending >= PENDING_MAX:
+        notes.append("word statistics are catching up")
+    return tuple(notes)

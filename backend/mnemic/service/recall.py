@@ -27,7 +27,16 @@ from mnemic.model.ranking_values import Candidate, QueryWords, Scored
 from mnemic.model.recall import KINDS_BY_TYPE, Hit, MemoryItem, Recall, RecallQuery, kinds_of
 from mnemic.model.route import Leg
 from mnemic.model.scope import Scope
-from mnemic.service.arms import further, notes_on, places_of, respelt, told_apart, words_asked
+from mnemic.service.arms import (
+    Kinds,
+    further,
+    notes_on,
+    places_of,
+    respelt,
+    shortfall,
+    told_apart,
+    words_asked,
+)
 from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
 from mnemic.service.routing import routing_of
 from mnemic.service.tools import Tools
@@ -35,7 +44,7 @@ from mnemic.store.embedding_models import RegisteredModel
 from mnemic.store.explaining import explained
 from mnemic.store.filtered import parted
 from mnemic.store.retrieval import CandidateQuery, Found
-from mnemic.store.statistics import PENDING_MAX, ScopeStatistics
+from mnemic.store.statistics import ScopeStatistics
 from mnemic.store.turns import actor_id
 from mnemic.store.unit import Unit
 from mnemic.store.wording import stems_of, tsquery_text
@@ -145,7 +154,7 @@ async def recall(
         notes=(
             *notes,
             *notes_on(tools, done.words, done.arms),
-            *_shortfall(query, scored, done.kept, done.statistics),
+            *shortfall(query, scored, done.kept, done.statistics),
         ),
         explanation=explanation,
         route=done.route,
@@ -198,7 +207,7 @@ async def explained_of(
     only: tuple[str, UUID] | None = None,
 ) -> Explanation:
     """What each arm of the search found; with `only` (kind and id), where that memory stands."""
-    plain, _ = _parted(query)
+    plain = _parted(query).plain
     kinds, identity = (query.kinds, None) if only is None else ((only[0],), only[1])
     return await tools.transact(
         scope.tenant.id,
@@ -224,8 +233,9 @@ async def _search(
     A filter acts before them, and a kind that cannot pass is not asked.
     """
     settings = tools.settings.recall
-    plain, narrowed = _parted(query)
-    more = await further(unit, scope, words, arms, settings, plain)
+    asked = _parted(query)
+    plain, narrowed = asked.plain, asked.narrowed
+    more = await further(unit, scope, words, arms, settings, asked)
     near = await unit.retrieval.approximate.nearest(
         scope, arms, routing_of(plain, words, known, settings)
     )
@@ -241,15 +251,17 @@ async def _search(
     return found, arms, near.legs
 
 
-def _parted(query: RecallQuery) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _parted(query: RecallQuery) -> Kinds:
     """The kinds that are searched as if there were no filter, and those that are searched by it.
 
     Of a question that is empty the arms know nothing: what passes is all there is to go by.
     """
     if query.filters is None:
-        return query.kinds, ()
+        return Kinds(query.kinds)
     plain, narrowed = parted(query.filters, query.kinds)
-    return (plain, narrowed) if query.text else ((), plain + narrowed)
+    if not query.text:
+        plain, narrowed = (), plain + narrowed
+    return Kinds(plain, narrowed, query.filters)
 
 
 async def arms_of(tools: Tools, query: RecallQuery, scope: Scope) -> CandidateQuery:
@@ -367,30 +379,3 @@ def _hit(one: Scored, memory: MemoryItem, done: Searched) -> Hit:
         reasons=one.reasons,
         **places_of(done.found[one.candidate.id], done.arms, done.words),
     )
-
-
-def _shortfall(
-    query: RecallQuery,
-    scored: Sequence[Scored],
-    kept: Sequence[Scored],
-    statistics: ScopeStatistics,
-) -> tuple[str, ...]:
-    notes = []
-    if len(kept) < query.limit:
-        below = len(scored) - len(kept)
-        if not statistics.corpus.documents:
-            notes.append("nothing is remembered in this scope yet")
-        elif not scored and query.filters is not None:
-            notes.append("nothing that is remembered here passes the filter")
-        elif not kept:
-            all_of = "1 candidate lies" if below == 1 else f"{below} candidates lie"
-            notes.append(f"nothing relevant: {all_of} below {query.floor:.2f}")
-        elif below:
-            more = "1 further candidate lies" if below == 1 else f"{below} further candidates lie"
-            notes.append(f"{more} below {query.floor:.2f}")
-        else:
-            ends = "comes near" if query.text else "passes the filter"
-            notes.append(f"nothing else that is remembered here {ends}")
-    if statistics.pending >= PENDING_MAX:
-        notes.append("word statistics are catching up")
-    return tuple(notes)

@@ -14,7 +14,16 @@ from mnemic.store.statement import Statement
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["ENTITY", "TIME", "ArmStore", "FurtherArm", "Similar", "TimeQuery"]
+__all__ = [
+    "ENTITY",
+    "TIME",
+    "TIMED",
+    "ArmStore",
+    "FurtherArm",
+    "Similar",
+    "TimeQuery",
+    "inside_template",
+]
 
 ENTITY, TIME = "entity", "time"
 
@@ -30,7 +39,7 @@ _INSIDE = """
          SELECT array_agg(i.id) AS ids
            FROM (SELECT m.id FROM mnemic.{noun}s m
                   WHERE {{owned:m}} AND m.occurred_at >= span.begins
-                    AND m.occurred_at < span.ends AND m.archived_at IS NULL
+                    AND m.occurred_at < span.ends AND m.archived_at IS NULL {narrow}
                   LIMIT :most) i) few
        CROSS JOIN LATERAL unnest(few.ids) AS one(id)
        WHERE cardinality(few.ids) < :most
@@ -44,7 +53,15 @@ _INSIDE = """
                          OFFSET 0) v ON true
      ORDER BY v.distance, i.place, i.id LIMIT :few
 """
-INSIDE = {noun: Statement(_INSIDE.format(noun=noun)) for noun in ("turn", "episode")}
+TIMED = ("turn", "episode")
+
+
+def inside_template(noun: str, narrow: str = "") -> str:
+    """The statement about `TIMED` memories; `narrow` is one more condition on `m`, AND first."""
+    return _INSIDE.format(noun=noun, narrow=narrow)
+
+
+INSIDE = {noun: Statement(inside_template(noun)) for noun in TIMED}
 
 _NAMING = """
     SELECT l.id
@@ -87,6 +104,18 @@ class TimeQuery(NamedTuple):
     few: int
     most: int
 
+    def values(self, scope: Scope) -> dict[str, object]:
+        """What the statement binds."""
+        return {
+            "scopes": scope.visible_ids,
+            "begins": [begins for begins, _ in self.spans],
+            "ends": [ends for _, ends in self.spans],
+            "vector": self.vector,
+            "model": self.model,
+            "few": self.few,
+            "most": self.most,
+        }
+
 
 class Similar(NamedTuple):
     """A word of the visible scopes that is spelt like one of the question."""
@@ -106,16 +135,7 @@ class ArmStore:
         """Turns or episodes of the times asked for; none of the other kinds."""
         if kind not in INSIDE:
             return []
-        rows = await self._unit.fetch(
-            INSIDE[kind],
-            scopes=scope.visible_ids,
-            begins=[begins for begins, _ in query.spans],
-            ends=[ends for _, ends in query.spans],
-            vector=query.vector,
-            model=query.model,
-            few=query.few,
-            most=query.most,
-        )
+        rows = await self._unit.fetch(INSIDE[kind], **query.values(scope))
         return [row["id"] for row in rows]
 
     async def naming(self, scope: Scope, kind: str, match: str, *, few: int) -> list[UUID]:

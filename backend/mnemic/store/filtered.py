@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from mnemic.model.filters import Filter
 from mnemic.model.scope import Scope
+from mnemic.store.arms import TIMED, TimeQuery, inside_template
 from mnemic.store.filters import FALSE, TRUE, Conditions
 from mnemic.store.retrieval import (
     OTHER_KINDS,
@@ -138,8 +140,19 @@ def filtered_arms(
     return f"WITH {passing}, {named}", tuple(arms)
 
 
+# What has the words of another name, by one look at the rows of the scope too.
+_NAMING = """
+    SELECT m.id FROM mnemic.{noun}s m
+     WHERE {{owned:m}} AND {live} AND m.tsv @@ CAST(CAST(:match AS text) AS tsquery)
+       AND {condition}
+     ORDER BY ts_rank(m.tsv, CAST(CAST(:match AS text) AS tsquery)) DESC, m.id LIMIT :few
+"""
+
+
 def _hits(arms: Sequence[str]) -> str:
-    return f"hit AS ({' UNION '.join(f'SELECT id FROM {name}' for name in arms)})"
+    """What the arms found, and what others found of those that pass before."""
+    found = " UNION ".join(f"SELECT id FROM {name}" for name in arms)
+    return f"hit AS ({found} UNION SELECT unnest(CAST(:also AS uuid[])))"
 
 
 def filtered_turns(
@@ -234,6 +247,34 @@ class FilteredStore:
             rows = await self._unit.fetch(made[0], **values, **made[1])
             found += [other_found(row) for row in rows]
         return found
+
+    async def inside(
+        self, scope: Scope, kind: str, query: TimeQuery, filters: Filter
+    ) -> list[UUID]:
+        """As `ArmStore.inside`, of turns or episodes that pass: they alone count for `most`."""
+        if kind not in TIMED:
+            return []
+        made = Conditions()
+        narrow = f"AND {made.of(filters, kind, 'm')}"
+        statement = Statement(inside_template(kind, narrow), kept=False)
+        rows = await self._unit.fetch(statement, **query.values(scope), **made.values)
+        return [row["id"] for row in rows]
+
+    async def naming(
+        self, scope: Scope, kind: str, match: str, filters: Filter, *, few: int
+    ) -> list[UUID]:
+        """As `ArmStore.naming`, of memories that pass."""
+        made = Conditions()
+        condition = made.of(filters, kind, "m")
+        text = _NAMING.format(noun=kind, live=_LIVE[kind], condition=condition)
+        rows = await self._unit.fetch(
+            Statement(text, kept=False),
+            scopes=scope.visible_ids,
+            match=match,
+            few=few,
+            **made.values,
+        )
+        return [row["id"] for row in rows]
 
 
 def _turn(row: Any) -> Found:

@@ -1,0 +1,143 @@
+"""Filters built in Python: each says what its JSON says, and wrong use is refused by its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from mnemic import Filter, InvalidInput, Outcome, Trust, where
+from mnemic.model.filters import DEPTH_MAX, PARTS_MAX, AllOf, AnyOf, Compare, Not, checked_filter
+
+AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
+RED = where("tags").eq("red")
+
+
+WRONG: list[tuple[Callable[[], object], str]] = [
+    (lambda: where("outcom"), "did you mean outcome?"),
+    (lambda: where("metadata"), "did you mean metadata.<path>?"),
+    (lambda: where("tags", "a"), "only metadata has keys"),
+    (lambda: where("metadata", *"abcdefghijklmnopq"), "at most 16 keys"),
+    (lambda: where("metadata", 1), "must be text"),
+    (lambda: where(7), "is not text"),
+    (lambda: where("outcome").eq("sucess"), "success, failure, partial"),
+    (lambda: where("outcome").lt("success"), "no order"),
+    (lambda: where("importance").eq("0.5"), "must be a number"),
+    (lambda: where("importance").ge(float("nan")), "not a JSON number"),
+    (lambda: where("pinned").eq(1), "true or false"),
+    (lambda: where("occurred_at").ge(AT.replace(tzinfo=None)), "zone"),
+    (lambda: where("tags").eq(["a"]), "for several use in"),
+    (lambda: where("tags").in_("red"), "in must be a list"),
+    (lambda: where("tags").in_(one for one in "red"), "in must be a list"),
+    (lambda: where("tags").exists(present="no"), "exists must be true or false"),
+    (lambda: where("tags") == "red", "compared by its methods; use eq"),
+    (lambda: where("importance") > 0.5, "compared by its methods; use eq"),
+    (lambda: RED and RED, "use &, | and ~"),
+    (lambda: not RED, "use &, | and ~"),
+    (lambda: RED & {"tags": "red"}, "use where(…) or Filter.from_json"),
+    (lambda: RED | where("tags"), "joined with a filter, not with a FilterField"),
+    (lambda: RED | None, "joined with a filter, not with None"),
+    (lambda: checked_filter(where("tags")), "must be an object such as"),
+    (lambda: checked_filter(where), "must be an object such as"),
+    (lambda: checked_filter(Filter()), "must be an object such as"),
+]
+
+
+@pytest.mark.parametrize(
+    ("built", "told"),
+    [
+        (where("outcome").eq(Outcome.SUCCESS), {"outcome": {"eq": "success"}}),
+        (where("outcome").ne("failure"), {"outcome": {"ne": "failure"}}),
+        (where("importance").gt(0.5), {"importance": {"gt": 0.5}}),
+        (where("trust").le(Trust.USER), {"trust": {"le": 2}}),
+        (where("trust").lt("inferred"), {"trust": {"lt": 3}}),
+        (where("occurred_at").ge(AT), {"occurred_at": {"ge": "2026-03-01T09:00:00+00:00"}}),
+        (where("session").eq(UUID(int=1)), {"session": {"eq": str(UUID(int=1))}}),
+        (where("tags").in_(("a", "b")), {"tags": {"in": ["a", "b"]}}),
+        (where("tags").in_([]), {"tags": {"in": []}}),
+        (where("valid_to").exists(), {"valid_to": {"exists": True}}),
+        (where("valid_to").exists(present=False), {"valid_to": {"exists": False}}),
+        (where("task_type").eq(None), {"task_type": {"eq": None}}),
+        (where("metadata.team.name").eq("a"), {"metadata.team.name": {"eq": "a"}}),
+        (where("metadata", "a.b", "c\\").eq(1), {"metadata.a\\.b.c\\\\": {"eq": 1}}),
+        (where("metadata", "at").lt(AT), {"metadata.at": {"lt": "2026-03-01T09:00:00+00:00"}}),
+        (
+            RED & where("pinned").eq(True) & ~where("role").eq("tool"),  # noqa: FBT003 - a value
+            {
+                "and": [
+                    {"tags": {"eq": "red"}},
+                    {"pinned": {"eq": True}},
+                    {"not": {"role": {"eq": "tool"}}},
+                ]
+            },
+        ),
+        (
+            RED & (RED | ~RED),
+            {
+                "and": [
+                    {"tags": {"eq": "red"}},
+                    {"or": [{"tags": {"eq": "red"}}, {"not": {"tags": {"eq": "red"}}}]},
+                ]
+            },
+        ),
+        (~~RED, {"tags": {"eq": "red"}}),
+    ],
+)
+def test_what_is_built_tells_its_json(built: Filter, told: dict[str, Any]) -> None:
+    assert built.to_json() == told
+    assert Filter.from_json(told) == built == checked_filter(built)
+
+
+@pytest.mark.parametrize(("wrong", "hint"), WRONG, ids=map(str, range(len(WRONG))))
+def test_wrong_use_is_refused_with_what_to_do(wrong: Callable[[], object], hint: str) -> None:
+    with pytest.raises(InvalidInput, match="filters") as refused:
+        wrong()
+
+    assert hint in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "hint"),
+    [
+        (Compare("nobody", "eq", 1), "is no field"),
+        (Compare("tags", "like", "a"), "is no operator"),
+        (Compare("tags", "in", "red"), "in must be a list"),
+        (Compare("importance", "eq", "high"), "must be a number"),
+        (Compare("tags", "eq", "a", ("k",)), "is no field"),
+        (AllOf(()), "must be a list of at least one"),
+        (AnyOf((RED, "red")), "is no filter"),  # type: ignore[arg-type]
+        (AllOf((RED,) * PARTS_MAX), f"more than {PARTS_MAX} parts"),
+        (Not(Not(Not(Not(Not(Not(Not(Not(RED)))))))), f"deeper than {DEPTH_MAX}"),
+    ],
+)
+def test_what_was_put_together_by_hand_is_checked_like_any_other(
+    by_hand: Filter, hint: str
+) -> None:
+    with pytest.raises(InvalidInput, match="filters") as refused:
+        checked_filter(by_hand)
+
+    assert hint in str(refused.value)
+
+
+def test_a_long_sum_is_no_deep_nest_and_a_deep_nest_is_no_fault_of_python() -> None:
+    long = RED
+    for number in range(PARTS_MAX - 2):
+        long |= where("tags").eq(str(number))
+    deep = RED
+    for _ in range(5_000):
+        deep = Not(deep)
+
+    assert len(checked_filter(long).parts) == PARTS_MAX - 1  # type: ignore[union-attr]
+    with pytest.raises(InvalidInput, match="nested deeper"):
+        checked_filter(deep)
+
+
+def test_a_time_that_json_cannot_ask_for_is_told_to_nobody() -> None:
+    early = where("occurred_at").ge(AT.replace(year=900))
+
+    assert checked_filter(early) == early
+    with pytest.raises(InvalidInput, match="a time with a zone"):
+        early.to_json()
