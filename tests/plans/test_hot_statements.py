@@ -126,6 +126,7 @@ async def test_what_passes_a_filter_is_looked_up_if_it_is_little_and_read_at_onc
         around="ARRAY[-2, -1, 0, 1, 2]",
         match="'''word7'''",
         rank="'''word7'''",
+        also="ARRAY[]::uuid[]",
         f0="ARRAY['User']",
         f1="ARRAY['User']",
     )
