@@ -129,6 +129,14 @@ FILL_HEADS = """
     SELECT m.tenant_id, m.id, 1, now() + random() * interval '1 day' FROM made m
 """
 
+# Each twice, of a tenth of what is live: what a past moment has to put together again.
+FILL_CHANGES = """
+    UPDATE mnemic.facts f
+       SET confidence = $2, reinforcement_count = f.reinforcement_count + 1, updated_at = now()
+     WHERE f.tenant_id = $1 AND f.status = 'live'
+       AND f.id IN (SELECT t.id FROM mnemic.turns t WHERE t.tenant_id = $1 AND t.seq % 10 = 0)
+"""
+
 FILL_STATS = """
     INSERT INTO mnemic.term_stats (tenant_id, scope_id, kind, term, documents, occurrences)
     SELECT s.tenant_id, s.id, 'term', 'word' || n, 6, 6
@@ -187,6 +195,8 @@ async def busy_database(
     # In one statement the foreign key is looked up when both are there.
     await connection.execute(FILL_KEYS, scope.tenant.id)
     await connection.execute(FILL_HISTORY, scope.tenant.id)
+    for confidence in (0.6, 0.7):
+        await connection.execute(FILL_CHANGES, scope.tenant.id, confidence)
     await connection.execute(FILL_EVIDENCE, scope.tenant.id)
     await connection.execute(FILL_EPISODES, scope.tenant.id, UUID(str(scope.id)), ROWS)
     await connection.execute(FILL_STATS)

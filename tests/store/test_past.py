@@ -53,13 +53,16 @@ async def test_every_statement_that_is_asked_of_the_past_fits_the_schema(
 ) -> None:
     for statement in READ:
         await app.prepare(statement.past.sql)
+        await app.prepare(statement.past_true.sql)
 
-    assert {"known_at", "true_at", "tenant"} <= set(statistics.READ.past.names)
+    assert {"known_at", "tenant"} <= set(statistics.READ.past.names)
+    assert {"known_at", "true_at", "tenant"} <= set(statistics.READ.past_true.names)
+    assert "true_at" not in {name for one in READ for name in one.past.names}
 
 
 def test_a_table_whose_past_is_not_known_is_refused() -> None:
     with pytest.raises(LookupError, match="goals"):
-        past_template("SELECT g.* FROM mnemic.goals g WHERE {owned:g}")
+        past_template("SELECT g.* FROM mnemic.goals g WHERE {owned:g}", timed=False)
 
 
 async def test_each_column_that_is_tracked_has_its_trigger(admin: asyncpg.Connection) -> None:

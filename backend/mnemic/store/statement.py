@@ -60,9 +60,17 @@ class Statement:
 
     @cached_property
     def past(self) -> Statement:
-        """The same over the tables as they were; it binds `known_at` and `true_at` too."""
+        """The same over the tables as they were, and live what was; it binds `known_at` too."""
+        return self._of_the_past(timed=False)
+
+    @cached_property
+    def past_true(self) -> Statement:
+        """The same, but live what was true at another time; it binds `true_at` too."""
+        return self._of_the_past(timed=True)
+
+    def _of_the_past(self, *, timed: bool) -> Statement:
         made = Statement.__new__(Statement)
-        made.template = past_template(self.template)
+        made.template = past_template(self.template, timed=timed)
         return made
 
     def arguments(self, values: dict[str, object]) -> list[object]:

@@ -104,9 +104,10 @@ class Unit:
         """The statement with its values; of a past moment, over the tables as they were."""
         values["tenant"] = self.tenant
         if self.moment is not None:
-            statement = statement.past
+            true_at = self.moment.true_at
+            statement = statement.past if true_at is None else statement.past_true
             values["known_at"] = self.moment.known_at or _ALWAYS
-            values["true_at"] = self.moment.true_at
+            values["true_at"] = true_at
         return statement.sql, statement.arguments(values)
 
     async def execute(self, statement: Statement, **values: object) -> int:
