@@ -13,6 +13,8 @@ from mnemic.settings import MemorySettings, value_names, variable_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "input.md"
 CHECKS = (
+    "model.filter_names",
+    "model.filter_values",
     "model.filters",
     "model.normalise",
     "model.scope",
