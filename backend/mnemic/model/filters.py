@@ -202,7 +202,8 @@ def checked_filter(value: object, *, field: str = "filters") -> Filter | None:
     if value is None:
         return None
     if isinstance(value, (AllOf, AnyOf, Not, Compare)):
-        return _Reader().filter(_told(value), at=field, depth=1)
+        read = _Reader().filter(_told(value), at=field, depth=1)
+        return value if read == value else read
     if isinstance(value, Mapping) and not value:
         return None
     return _Reader().filter(value, at=field, depth=1)
@@ -218,9 +219,7 @@ class _Reader:
         """The filter of an object; several keys are joined by `and`."""
         if not isinstance(value, Mapping):
             raise InvalidInput(
-                'must be an object such as {"outcome": "success"} or a condition such as '
-                f'where("outcome").eq("success"), not {shown(value)}',
-                field=at,
+                f'must be an object such as {{"outcome": "success"}}, not {shown(value)}', field=at
             )
         if not value:
             raise InvalidInput("must name a field; an empty object says nothing", field=at)
