@@ -22,9 +22,11 @@ from mnemic import (
     Scope,
     Step,
 )
+from mnemic.service.caches import Caches
 from mnemic.service.tools import Tools
 from mnemic.settings import MemorySettings
-from mnemic.store.generations import GenerationStore
+from mnemic.store import unit
+from mnemic.store.measuring.bare import Recorder
 from mnemic.testing import TickingClock, a_conversation, a_fact, a_scope, a_turn
 from mnemic.wiring import Wiring
 
@@ -243,6 +245,79 @@ async def test_the_least_used_answer_goes_first(
         assert await _recalls(memory) == CacheCounts(hits=2, misses=4, entries=2)
 
 
+async def test_a_cache_costs_a_new_question_no_transaction(tools: Tools, scope: Scope) -> None:
+    recorder = Recorder(tools.database)
+    memory = MemoryManager(Wiring(tools.settings))
+    memory._opened = replace(tools, database=recorder)
+    await memory.store_fact(a_fact(), scope=scope)
+
+    async def asked() -> list[int]:
+        """How many statements each transaction of a recall has."""
+        recorder.transactions.clear()
+        await memory.recall("User uses PostgreSQL", scope=scope, memory_types=["semantic"])
+        return [len(one.statements) for one in recorder.transactions]
+
+    first, again = await asked(), await asked()
+    await memory.store_fact(a_fact(subject="The carts"), scope=scope)
+    after = await asked()
+
+    assert first == [1, 2]  # statistics; candidates and rows
+    assert again == [2]  # the count of writes, rows
+    assert after == [2, 2]  # the count before the statistics
+
+
+async def test_what_is_written_while_a_question_is_answered_ends_the_answer(
+    tools: Tools, scope: Scope
+) -> None:
+    memory, other = MemoryManager(Wiring(tools.settings)), MemoryManager(Wiring(tools.settings))
+    other._opened = tools
+    await other.store_fact(a_fact(), scope=scope)
+    embedder = Interrupted(tools.embedder)
+    memory._opened = replace(tools, embedder=embedder, caches=Caches(tools.settings.cache))
+
+    async def interrupt() -> None:
+        await other.store_fact(a_fact(subject="The carts"), scope=scope)
+
+    embedder.act = interrupt
+    await memory.recall("what uses PostgreSQL", scope=scope, floor=0.0)
+    again = await memory.recall("what uses PostgreSQL", scope=scope, floor=0.0)
+
+    assert await _recalls(memory) == CacheCounts(hits=0, misses=2, entries=1)
+    assert again.searched == 2
+
+
+async def test_an_answer_that_tells_a_word_of_a_memory_is_not_kept(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    await memory.store_fact(a_fact(object="the received parcel"), scope=scope)
+    quoting = [await memory.recall("recieved", scope=scope) for _ in range(2)]
+    entries = (await _recalls(memory)).entries
+    plain = [await memory.recall("received", scope=scope) for _ in range(2)]
+
+    assert [any("read as" in note for note in one.notes) for one in quoting] == [True, True]
+    assert [any("read as" in note for note in one.notes) for one in plain] == [False, False]
+    assert entries == 0
+    assert await _recalls(memory) == CacheCounts(hits=1, misses=3, entries=1)
+
+
+class Interrupted:
+    """An embedder that does something else first, the first time."""
+
+    def __init__(self, embedder: Any) -> None:
+        self.signature = embedder.signature
+        self.act: Callable[[], Awaitable[None]] | None = None
+        self._inner = embedder
+
+    async def embed(self, texts: list[str]) -> list[Any]:
+        if self.act is not None:
+            act, self.act = self.act, None
+            await act()
+        return list(await self._inner.embed(texts))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
 class Away:
     """An embedder whose service is away."""
 
@@ -310,8 +385,5 @@ async def test_no_order_of_writes_and_questions_leaves_a_stale_answer(
 
     assert await _stale(memory, other, chance) == []
 
-    async def unchanged(_: GenerationStore) -> int:
-        return 0
-
-    monkeypatch.setattr(GenerationStore, "read", unchanged)
+    monkeypatch.setattr(unit, "counting", lambda _tenant: "")
     assert await _stale(memory, other, chance) != []  # the count is what keeps it right

@@ -44,6 +44,16 @@ class Outlines(Generic[V]):
         self._kept: OrderedDict[Hashable, _Kept[V]] = OrderedDict()
         self._hits = self._misses = 0
 
+    def holds(self, key: Hashable, *, now: datetime) -> bool:
+        """Whether something recent is kept, for `get` to compare; if not, it did not help."""
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None and not self._is_old(kept, now):
+                return True
+            self._kept.pop(key, None)
+            self._misses += 1
+            return False
+
     def get(self, key: Hashable, *, generation: int, now: datetime) -> V | None:
         """What was answered at this generation, if that is known and recent."""
         with self._lock:

@@ -22,7 +22,8 @@ from mnemic.service.parsing import (
     checked_idempotency_key,
     checked_scope,
 )
-from mnemic.service.recall import arms_for, ranked
+from mnemic.service.question import arms_for
+from mnemic.service.recall import ranked
 from mnemic.service.record_procedure import PROCEDURE, checked_steps
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools

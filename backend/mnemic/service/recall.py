@@ -10,34 +10,24 @@ from functools import partial
 from uuid import UUID
 
 from mnemic.errors import InvalidInput
-from mnemic.model.embedding import CosineScale, Vector
+from mnemic.model.embedding import CosineScale
 from mnemic.model.explanation import Explanation
 from mnemic.model.filters import checked_filter
-from mnemic.model.naming import names_in
 from mnemic.model.normalise import checked_unit, shown
 from mnemic.model.ranking import (
     about_other_actor,
     above_floor,
     confidence,
     low_confidence,
-    match_stems,
     score,
 )
 from mnemic.model.ranking_values import Candidate, QueryWords, Scored
 from mnemic.model.recall import KINDS_BY_TYPE, Hit, MemoryItem, Recall, RecallQuery, kinds_of
 from mnemic.model.route import Leg
 from mnemic.model.scope import Scope
-from mnemic.service.arms import (
-    Kinds,
-    further,
-    notes_on,
-    places_of,
-    respelt,
-    shortfall,
-    told_apart,
-    words_asked,
-)
+from mnemic.service.arms import Kinds, further, notes_on, places_of, shortfall, told_apart
 from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
+from mnemic.service.question import arms_for, read_question
 from mnemic.service.routing import routing_of
 from mnemic.service.tools import Tools
 from mnemic.store.embedding_models import RegisteredModel
@@ -45,14 +35,11 @@ from mnemic.store.explaining import explained
 from mnemic.store.filtered import parted
 from mnemic.store.retrieval import CandidateQuery, Found
 from mnemic.store.statistics import ScopeStatistics
-from mnemic.store.turns import actor_id
 from mnemic.store.unit import Unit
-from mnemic.store.wording import stems_of, tsquery_text
 
 __all__ = [
     "Searched",
-    "arms_for",
-    "arms_of",
+    "answer_of",
     "explained_of",
     "memories_of",
     "parse_query",
@@ -61,7 +48,6 @@ __all__ = [
     "searched",
 ]
 
-NO_MODEL = -1
 TYPES_MAX = 100
 NO_VECTORS = "vectors: the embedder is unavailable"
 
@@ -136,8 +122,14 @@ async def recall(
     checked_scope(scope)
     started = time.perf_counter()
     done = await searched(tools, query, scope=scope)
-    scored, memories = done.scored, done.memories
     explanation = await explained_of(tools, query, done, scope=scope) if explain else None
+    found = answer_of(tools, query, done, started=started)
+    return replace(found, notes=(*notes, *found.notes), explanation=explanation)
+
+
+def answer_of(tools: Tools, query: RecallQuery, done: Searched, *, started: float) -> Recall:
+    """What was found, as it is told; `started` is when it was asked, by `time.perf_counter`."""
+    scored, memories = done.scored, done.memories
     return Recall(
         hits=tuple(
             _hit(one, memories[one.candidate.id], done)
@@ -152,18 +144,25 @@ async def recall(
         took=timedelta(seconds=time.perf_counter() - started),
         degraded=(NO_VECTORS,) if query.text and done.arms.vector is None else (),
         notes=(
-            *notes,
             *notes_on(tools, done.words, done.arms),
             *shortfall(query, scored, done.kept, done.statistics),
         ),
-        explanation=explanation,
         route=done.route,
     )
 
 
-async def searched(tools: Tools, query: RecallQuery, *, scope: Scope) -> Searched:
-    """Everything that a question finds, scored, and what of it comes back."""
-    words, statistics = await _read_question(tools, query, scope)
+async def searched(
+    tools: Tools,
+    query: RecallQuery,
+    *,
+    scope: Scope,
+    question: tuple[QueryWords, ScopeStatistics] | None = None,
+) -> Searched:
+    """Everything that a question finds, scored, and what of it comes back.
+
+    The `question` is read, if it was not read before.
+    """
+    words, statistics = question or await read_question(tools, query, scope)
     arms, model = await arms_for(tools, words, statistics, scope)
     if query.filters is not None:
         arms = replace(arms, per_arm=max(arms.per_arm, query.limit))
@@ -262,61 +261,6 @@ def _parted(query: RecallQuery) -> Kinds:
     if not query.text:
         plain, narrowed = (), plain + narrowed
     return Kinds(plain, narrowed, query.filters)
-
-
-async def arms_of(tools: Tools, query: RecallQuery, scope: Scope) -> CandidateQuery:
-    """What a recall of the question asks the store for; for measuring that alone."""
-    words, statistics = await _read_question(tools, query, scope)
-    arms, _ = await arms_for(tools, words, statistics, scope)
-    return arms
-
-
-async def _read_question(
-    tools: Tools, query: RecallQuery, scope: Scope
-) -> tuple[QueryWords, ScopeStatistics]:
-    """The question's words without the names of those who speak in the visible scopes."""
-    terms = list(dict.fromkeys(stems_of(query.text)))
-    names = names_in(query.text)
-    statistics = await tools.transact(
-        scope.tenant.id, lambda unit: unit.statistics.read(scope, terms, names), read_only=True
-    )
-    words = words_asked(tools, query.text, statistics)
-    return await respelt(tools, scope, words, statistics)
-
-
-async def arms_for(
-    tools: Tools, words: QueryWords, statistics: ScopeStatistics, scope: Scope
-) -> tuple[CandidateQuery, RegisteredModel | None]:
-    """What the store is asked for, and the model of its vector; neither without the embedder."""
-    vectors = await tools.vectors([words.embed_text]) if words.text else None
-    vector = vectors[0] if vectors else None
-    model = await tools.live_model() if vector is not None else None
-    return _arms(tools, words, statistics, vector, model, scope), model
-
-
-def _arms(
-    tools: Tools,
-    words: QueryWords,
-    statistics: ScopeStatistics,
-    vector: Vector | None,
-    model: RegisteredModel | None,
-    scope: Scope,
-) -> CandidateQuery:
-    settings = tools.settings.recall
-    rare = match_stems(
-        words.stems,
-        statistics.corpus.frequencies,
-        documents_max=settings.lexical_candidates_max,
-    )
-    return CandidateQuery(
-        vector=vector,
-        model=model.id if model else NO_MODEL,
-        match=tsquery_text(rare),
-        rank=tsquery_text(words.stems),
-        per_arm=settings.candidates_max,
-        around=settings.neighbours,
-        actor=actor_id(scope.tenant.id, words.named[0]) if words.named else None,
-    )
 
 
 def ranked(

@@ -15,8 +15,10 @@ from mnemic.model.recall import Hit, MemoryItem, Recall, RecallQuery
 from mnemic.model.scope import Scope
 from mnemic.service.caches import Outlines
 from mnemic.service.parsing import checked_scope
-from mnemic.service.recall import memories_of, recall
+from mnemic.service.question import statistics_of, understood
+from mnemic.service.recall import answer_of, memories_of, recall, searched
 from mnemic.service.tools import Tools
+from mnemic.store.statistics import ScopeStatistics
 from mnemic.store.unit import Unit
 
 __all__ = ["recall_again", "surest_facts"]
@@ -50,35 +52,41 @@ async def recall_again(
     cache = cast("Outlines[_Outline]", tools.caches.recalls)
     if not cache.entries_max or tools.moment is not None or explain:
         return await recall(tools, query, scope=scope, notes=notes, explain=explain)
-    key, now = _key(scope, repr(query)), tools.now()
+    key, now, started = _key(scope, repr(query)), tools.now(), time.perf_counter()
 
-    async def known(unit: Unit) -> tuple[int, Recall | None]:
-        started = time.perf_counter()
-        generation = await unit.generations.read()
-        outline = cache.get(key, generation=generation, now=now)
-        if outline is None:
-            return generation, None
-        wanted = [(hit.kind, identity) for identity, hit in outline.hits]
-        memories = await memories_of(unit, scope, wanted)
-        hits = tuple(
-            replace(hit, memory=memories[identity])
-            for identity, hit in outline.hits
-            if identity in memories
-        )
-        took = timedelta(seconds=time.perf_counter() - started)
-        return generation, replace(outline.answer, hits=hits, took=took)
+    # An answer that is known is looked up where else the statistics are read, or before them: in
+    # no case does it cost a transaction.
+    async def first(unit: Unit) -> Recall | ScopeStatistics:
+        if cache.holds(key, now=now):
+            generation = await unit.generations.read()
+            if outline := cache.get(key, generation=generation, now=now):
+                return await _filled(unit, scope, outline, started=started)
+        return await statistics_of(unit, query, scope)
 
-    generation, found = await tools.transact(scope.tenant.id, known, read_only=True)
-    if found is None:
-        found = await recall(tools, query, scope=scope)
-        if not found.degraded and not _quotes(found):
-            cache.put(key, _outlined(found), generation=generation, now=now)
+    read = await tools.transact(scope.tenant.id, first, read_only=True)
+    if isinstance(read, Recall):
+        return replace(read, notes=(*notes, *read.notes))
+    question = await understood(tools, query, scope, read)
+    done = await searched(tools, query, scope=scope, question=question)
+    found = answer_of(tools, query, done, started=started)
+    if not found.degraded and not done.words.respelt:
+        # Counted in the snapshot of the statistics, before the candidates: a write between the two
+        # ends this answer, and none that the answer has not seen lets it stand.
+        cache.put(key, _outlined(found), generation=read.generation, now=now)
     return replace(found, notes=(*notes, *found.notes))
 
 
-def _quotes(found: Recall) -> bool:
-    """Whether a note says which word of the memory a misspelt one was taken for."""
-    return any("read as" in note for note in found.notes)
+async def _filled(unit: Unit, scope: Scope, outline: _Outline, *, started: float) -> Recall:
+    """The answer of the outline with the rows of its hits as they are now."""
+    wanted = [(hit.kind, identity) for identity, hit in outline.hits]
+    memories = await memories_of(unit, scope, wanted)
+    hits = tuple(
+        replace(hit, memory=memories[identity])
+        for identity, hit in outline.hits
+        if identity in memories
+    )
+    took = timedelta(seconds=time.perf_counter() - started)
+    return replace(outline.answer, hits=hits, took=took)
 
 
 def _outlined(found: Recall) -> _Outline:

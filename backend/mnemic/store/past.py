@@ -32,8 +32,10 @@ _LIVE = re.compile(r"\b([a-z]+)\.status = 'live'")
 _COUNTS = "counted_then"
 _ALIKE_MIN = 0.2  # as the function has it
 _NOUNS = ("turn", "episode", "fact", "procedure")
-# What is not of a tenant, or does not change once it is there.
-_UNCHANGED = frozenset({"embedding_models", "outcome", "predicates", "scopes", "tenants"})
+# What is not of a tenant, does not change once it is there, or tells of no time but now.
+_UNCHANGED = frozenset(
+    {"embedding_models", "outcome", "predicates", "scopes", "tenant_generations", "tenants"}
+)
 # What both clocks say of a row that has no other life than to be recorded and to happen.
 _KNOWN = "{t}.recorded_at <= :known_at"
 # What changed of one memory since. The index by time would read all changes of the tenant since

@@ -76,7 +76,8 @@ class ScopeStatistics:
     """What is known of the visible scopes before a question is scored.
 
     `things` have the names asked for, and others, as comparison keys; `uncounted` are the stems of
-    the `pending` memories.
+    the `pending` memories. `generation` is how often the tenant was written to when all of it was
+    read.
     """
 
     corpus: Corpus
@@ -85,6 +86,7 @@ class ScopeStatistics:
     turns: int
     things: tuple[tuple[str, ...], ...] = ()
     uncounted: tuple[str, ...] = ()
+    generation: int = 0
 
 
 class StatisticsStore:
@@ -115,7 +117,7 @@ class StatisticsStore:
         roles: Counter[str] = Counter()
         things: list[tuple[str, ...]] = []
         uncounted: list[str] = []
-        documents = occurrences = 0
+        documents = occurrences = generation = 0
         for kind, term, count, length in rows:
             if kind == "term":
                 frequencies[term] += count
@@ -126,6 +128,8 @@ class StatisticsStore:
                 actors[term] += count
             elif kind == "role":
                 roles[term] += count
+            elif kind == "generation":
+                generation = count
             elif kind == "thing":
                 things.append(tuple(term.split(_BETWEEN_NAMES)))
             else:
@@ -150,6 +154,7 @@ class StatisticsStore:
             things=tuple(things),
             uncounted=tuple(uncounted),
             turns=roles.total(),
+            generation=generation,
         )
 
     async def absorb(self, *, limit: int) -> int:

@@ -232,7 +232,8 @@ class _Reads:
 
     async def _arms(self, question: str) -> CandidateQuery:
         """What a recall of the question looks for."""
-        from mnemic.service.recall import arms_of, parse_query
+        from mnemic.service.question import arms_of
+        from mnemic.service.recall import parse_query
 
         query, _ = parse_query(self._tools, question, limit=None, memory_types=None, floor=None)
         return await arms_of(self._tools, query, SCOPE)

@@ -117,7 +117,7 @@ async def candidates(
 ) -> tuple[CandidateQuery, Callable[[Unit], Awaitable[list[Found]]]]:
     """What a recall asks the store for, and the turns that it gets, by the route that it takes."""
     from mnemic.service.arms import words_asked
-    from mnemic.service.recall import arms_of
+    from mnemic.service.question import arms_of
     from mnemic.service.routing import routing_of
 
     arms = await arms_of(tools, query, scope)

@@ -1,9 +1,10 @@
 -- What the score needs to know of the visible scopes: frequencies of the question's stems, totals,
 -- who speaks how often, and the newest memories that are not counted yet (read as they are, so that
 -- the counts are exact although they are kept outside the writers' transactions).
--- Also the things with several names, of which the question may hold one.
+-- Also the things with several names, of which the question may hold one, and how often the tenant
+-- was written to: in the same snapshot, so that it tells whether an answer still holds.
 -- :scopes, :terms, :names, :actors_max, :things_max, :pending_max.
--- Index: term_stats_pkey, entities_name_key, *_uncounted_idx.
+-- Index: term_stats_pkey, entities_name_key, *_uncounted_idx, tenant_generations_pkey.
 SELECT s.kind, s.term, CAST(sum(s.documents) AS bigint) AS documents,
        CAST(sum(s.occurrences) AS bigint) AS occurrences
   FROM mnemic.term_stats s
@@ -38,3 +39,6 @@ UNION ALL
 UNION ALL
 (SELECT 'pending//', p.stems, 1, p.stem_count
    FROM mnemic.procedures p WHERE {owned:p} AND NOT p.stats_counted LIMIT :pending_max)
+UNION ALL
+SELECT 'generation', '', CAST(coalesce(sum(g.version), 0) AS bigint), 0
+  FROM mnemic.tenant_generations g WHERE {tenant:g}
