@@ -15,10 +15,15 @@ from uuid import UUID
 from mnemic.model.filters import Filter
 from mnemic.model.scope import Scope
 from mnemic.store.arms import TIMED, TimeQuery, inside_template
+from mnemic.store.candidate_columns import (
+    OTHER_KINDS,
+    READ_OF_KIND,
+    TURN_COLUMNS,
+    cosine_of,
+    place_in,
+)
 from mnemic.store.filters import FALSE, TRUE, Conditions
 from mnemic.store.retrieval import (
-    OTHER_KINDS,
-    TURN_COLUMNS,
     CandidateQuery,
     Found,
     around,
@@ -184,21 +189,16 @@ def filtered_others(
 
     def of(noun: str) -> str:
         columns, _ = OTHER_KINDS[noun]
+        read = ", ".join(f"m.{column}" for column in READ_OF_KIND[noun])
         head, arms = filtered_arms(noun, conditions[noun])
         return f"""(
             {head}, {_hits(arms)}
             SELECT '{noun}' AS kind, m.id, m.stems, m.stem_count, m.word_count, {columns},
-                   v.cosine, CAST(n.place AS int) AS near_place,
-                   CAST(w.place AS int) AS words_place
+                   {cosine_of(noun, "m")} AS cosine, {place_in("near", "m")} AS near_place,
+                   {place_in("words", "m")} AS words_place
               FROM hit
-             CROSS JOIN LATERAL (SELECT m.* FROM mnemic.{noun}s m
-                                  WHERE {{owned:m}} AND m.id = hit.id OFFSET 0) m
-              LEFT JOIN LATERAL (SELECT -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine
-                                   FROM mnemic.{noun}_vectors v
-                                  WHERE {{tenant:v}} AND v.model_id = :model
-                                    AND v.memory_id = m.id OFFSET 0) v ON true
-              LEFT JOIN near n ON n.id = m.id
-              LEFT JOIN words w ON w.id = m.id)
+             CROSS JOIN LATERAL (SELECT {read} FROM mnemic.{noun}s m
+                                  WHERE {{owned:m}} AND m.id = hit.id OFFSET 0) m)
         """
 
     able = [noun for noun in kinds if conditions[noun] != FALSE]

@@ -15,14 +15,19 @@ from mnemic.model.ranking_values import TURN, Candidate
 from mnemic.model.scope import Scope
 from mnemic.store.approximate import ApproximateStore
 from mnemic.store.arms import ArmStore, FurtherArm
+from mnemic.store.candidate_columns import (
+    OTHER_KINDS,
+    READ_OF_KIND,
+    TURN_COLUMNS,
+    cosine_of,
+    place_in,
+)
 from mnemic.store.statement import Statement
 
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
 __all__ = [
-    "OTHER_KINDS",
-    "TURN_COLUMNS",
     "CandidateQuery",
     "Found",
     "RetrievalStore",
@@ -65,11 +70,6 @@ _WORDS = """
 
 _SCOPES = "CAST(:scopes AS uuid[])"
 
-TURN_COLUMNS = """
-    t.id, t.session_id, t.seq, t.actor, t.role, t.stems, t.stem_count, t.word_count, t.occurred_at,
-    t.ends_with_question, t.first_person, t.has_name, t.has_time_expr
-"""
-
 # What stands around the hits, in their sessions. It ends a statement whose `hit`, `near` and
 # `words` are the ids that were found and the places in the two main arms.
 _AROUND = """
@@ -80,31 +80,22 @@ _AROUND = """
                             WHERE {{owned:h}} AND h.id = hit.id OFFSET 0) h
        CROSS JOIN unnest(CAST(:around AS int[])) AS d
     )
-    SELECT t.*, v.cosine, CAST(n.place AS int) AS near_place,
-           CAST(w.place AS int) AS words_place, {actor_places}
+    SELECT t.*, {cosine} AS cosine, {places}
       FROM place
      CROSS JOIN LATERAL (SELECT {columns} FROM mnemic.turns t
                           WHERE {{owned:t}} AND t.session_id = place.session_id
                             AND t.seq = place.seq AND t.archived_at IS NULL OFFSET 0) t
-      LEFT JOIN LATERAL (SELECT -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine
-                           FROM mnemic.turn_vectors v
-                          WHERE {{tenant:v}} AND v.model_id = :model AND v.memory_id = t.id
-                         OFFSET 0) v ON true
-      LEFT JOIN near n ON n.id = t.id
-      LEFT JOIN words w ON w.id = t.id {actor_joins}
 """
-_ACTOR_PLACES = ("CAST(an.place AS int)", "CAST(aw.place AS int)")
-_ACTOR_JOINS = "LEFT JOIN actor_near an ON an.id = t.id LEFT JOIN actor_words aw ON aw.id = t.id"
-_NO_PLACES = ("CAST(NULL AS int)", "CAST(NULL AS int)")
+_NO_PLACE = "CAST(NULL AS int)"
+_MAIN_ARMS = ("near", "words")
+_ACTOR_ARMS = ("actor_near", "actor_words")
 
 
 def around(columns: str, *, with_actor: bool) -> str:
     """The end of a statement about turns; the arms of an actor are there, or they are not."""
-    return _AROUND.format(
-        columns=columns,
-        actor_places=", ".join(_ACTOR_PLACES if with_actor else _NO_PLACES),
-        actor_joins=_ACTOR_JOINS if with_actor else "",
-    )
+    places = [place_in(arm, "t") for arm in _MAIN_ARMS]
+    places += [place_in(arm, "t") if with_actor else _NO_PLACE for arm in _ACTOR_ARMS]
+    return _AROUND.format(columns=columns, cosine=cosine_of("turn", "t"), places=", ".join(places))
 
 
 _NONE_GIVEN: frozenset[str] = frozenset()
@@ -147,35 +138,24 @@ def _turns(*, with_actor: bool, given: frozenset[str]) -> Statement:
     """)
 
 
-# What each kind gives for the columns that the kinds do not share, and which rows are live.
-_NONE = "CAST(NULL AS double precision)"
-OTHER_KINDS = {
-    "episode": (
-        f"m.occurred_at, '' AS actor, m.importance_score AS importance, {_NONE} AS confidence",
-        "m.archived_at IS NULL",
-    ),
-    "fact": (
-        f"m.last_reinforced, m.subject, {_NONE}, m.confidence",
-        "m.status = 'live' AND m.archived_at IS NULL",
-    ),
-    "procedure": (
-        f"m.updated_at, '', {_NONE}, {_NONE}",
-        "m.status = 'live' AND m.archived_at IS NULL",
-    ),
-}
-
-
 @cache
-def _others(kinds: Sequence[str], given: frozenset[str], more: str = "") -> Statement:
-    """Hits of the arms among the memories of `kinds`, and the columns `more` of each at the end."""
+def _others(
+    kinds: Sequence[str], given: frozenset[str], more: tuple[tuple[str, str], ...] = ()
+) -> Statement:
+    """Hits of the arms among the memories of `kinds`, and what is made of the columns `more`.
+
+    No row is read as a whole: planning one of thirty columns takes longer, and none is used.
+    """
 
     def of(noun: str) -> str:
         columns, live = OTHER_KINDS[noun]
+        read = ", ".join(f"m.{column}" for column in (*READ_OF_KIND[noun], *dict(more)))
         arms = arms_of_kind(noun, given=given)
         return f"""
             SELECT '{noun}' AS kind, m.id, m.stems, m.stem_count, m.word_count, {columns},
-                   v.cosine, CAST(h.near_place AS int) AS near_place,
-                   CAST(h.words_place AS int) AS words_place {more}
+                   {cosine_of(noun, "m")} AS cosine, CAST(h.near_place AS int) AS near_place,
+                   CAST(h.words_place AS int) AS words_place
+                   {"".join(f", {made}" for _, made in more)}
               FROM (SELECT coalesce(n.id, w.id) AS id, n.place AS near_place,
                            w.place AS words_place
                       FROM ({arms["near"]}) n
@@ -183,12 +163,8 @@ def _others(kinds: Sequence[str], given: frozenset[str], more: str = "") -> Stat
                         ON w.id = n.id
                     UNION ALL
                     SELECT unnest(CAST(:also AS uuid[])), NULL, NULL OFFSET 0) h
-             CROSS JOIN LATERAL (SELECT m.* FROM mnemic.{noun}s m
+             CROSS JOIN LATERAL (SELECT {read} FROM mnemic.{noun}s m
                                   WHERE {{owned:m}} AND m.id = h.id AND {live} OFFSET 0) m
-              LEFT JOIN LATERAL (SELECT -(v.embedding <#> CAST(:vector AS halfvec)) AS cosine
-                                   FROM mnemic.{noun}_vectors v
-                                  WHERE {{tenant:v}} AND v.model_id = :model
-                                    AND v.memory_id = m.id OFFSET 0) v ON true
         """
 
     return Statement(" UNION ALL ".join(map(of, kinds)))
@@ -207,8 +183,12 @@ OTHERS = {
 PROCEDURES = _others(
     ("procedure",),
     _NONE_GIVEN,
-    """, m.success_count, m.failure_count, nullif(m.preconditions, '[]') AS preconditions,
-                   nullif(m.avoid_conditions, '[]') AS avoid_conditions""",
+    (
+        ("success_count", "m.success_count"),
+        ("failure_count", "m.failure_count"),
+        ("preconditions", "nullif(m.preconditions, '[]')"),
+        ("avoid_conditions", "nullif(m.avoid_conditions, '[]')"),
+    ),
 )
 
 
