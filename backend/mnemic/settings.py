@@ -155,7 +155,9 @@ class RecallSettings(_Section):
     limit_max: int = Field(default=100, ge=1, le=1_000)
     candidates_max: int = Field(default=30, ge=5, le=500, description="top-k of each arm")
     neighbours: int = Field(default=2, ge=0, le=5, description="turns around each candidate")
-    lexical_candidates_max: int = Field(default=2_000, ge=10, le=1_000_000)
+    lexical_candidates_max: int = Field(
+        default=700, ge=10, le=1_000_000, description="rows whose words are ranked"
+    )
     exact_scan_rows_max: int = Field(
         default=20_000,
         ge=1,

@@ -22,7 +22,6 @@ from mnemic.model.ranking import (
     confidence,
     inverse_frequencies,
     low_confidence,
-    match_stems,
     score,
 )
 
@@ -275,24 +274,6 @@ def test_rare_words_weigh_more_and_every_weight_is_above_zero() -> None:
 
     assert idf["none"] == idf["worse"] > idf["b"] > idf["a"] == idf["bad"] > 0.0
     assert idf["b"] == pytest.approx(math.log(1 + 99.5 / 1.5))
-
-
-def test_the_rarest_words_are_matched_within_the_budget() -> None:
-    frequencies = {"rare": 3, "some": 40, "common": 90_000}
-
-    matched = match_stems(
-        ("common", "some", "rare", "absent", "rare"), frequencies, documents_max=50
-    )
-
-    assert matched == ("absent", "rare", "some")
-    assert match_stems(("rare", "some"), frequencies, documents_max=42) == ("rare",)
-
-
-def test_a_question_of_common_words_still_matches_with_one() -> None:
-    frequencies = {"go": 90_000, "day": 80_000}
-
-    assert match_stems(("go", "day", "zebra"), frequencies, documents_max=10) == ("zebra", "day")
-    assert match_stems((), frequencies, documents_max=10) == ()
 
 
 @pytest.mark.parametrize(

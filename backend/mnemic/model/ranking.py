@@ -23,7 +23,7 @@ A missing neighbour counts 0. Scores are finite for every input.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
@@ -55,7 +55,6 @@ __all__ = [
     "confidence",
     "inverse_frequencies",
     "low_confidence",
-    "match_stems",
     "score",
 ]
 
@@ -87,24 +86,6 @@ def inverse_frequencies(stems: Iterable[str], corpus: Corpus) -> dict[str, float
         df = min(max(0, corpus.frequencies.get(stem, 0)), documents)
         found[stem] = math.log1p((documents - df + 0.5) / (df + 0.5))
     return found
-
-
-def match_stems(
-    stems: Sequence[str], frequencies: Mapping[str, int], *, documents_max: int
-) -> tuple[str, ...]:
-    """The rarest stems whose summed document frequency stays within `documents_max`.
-
-    The rarest one that occurs is always among them, so that a question of common words still
-    finds something. Match with these, rank with all.
-    """
-    chosen: list[str] = []
-    documents = 0
-    for df, stem in sorted((max(0, frequencies.get(stem, 0)), stem) for stem in set(stems)):
-        if documents and documents + df > documents_max:
-            break
-        documents += df
-        chosen.append(stem)
-    return tuple(chosen)
 
 
 def score(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mnemic.model.embedding import Vector
+from mnemic.model.matching import match_stems
 from mnemic.model.naming import names_in
-from mnemic.model.ranking import match_stems
 from mnemic.model.ranking_values import QueryWords
 from mnemic.model.recall import RecallQuery
 from mnemic.model.scope import Scope
@@ -15,7 +15,7 @@ from mnemic.store.retrieval import CandidateQuery
 from mnemic.store.statistics import ScopeStatistics
 from mnemic.store.turns import actor_id
 from mnemic.store.unit import Unit
-from mnemic.store.wording import stems_of, tsquery_text
+from mnemic.store.wording import match_text, stems_of, tsquery_text
 
 __all__ = ["arms_for", "arms_of", "read_question", "statistics_of", "understood"]
 
@@ -47,13 +47,16 @@ async def read_question(
 
 
 async def arms_for(
-    tools: Tools, words: QueryWords, statistics: ScopeStatistics, scope: Scope
+    tools: Tools, words: QueryWords, statistics: ScopeStatistics, scope: Scope, *, limit: int = 0
 ) -> tuple[CandidateQuery, RegisteredModel | None]:
-    """What the store is asked for, and the model of its vector; neither without the embedder."""
+    """What the store is asked for, and the model of its vector; neither without the embedder.
+
+    An arm may be asked for as many as `limit`, if that is more than it gives as it comes.
+    """
     vectors = await tools.vectors([words.embed_text]) if words.text else None
     vector = vectors[0] if vectors else None
     model = await tools.live_model() if vector is not None else None
-    return _arms(tools, words, statistics, vector, model, scope), model
+    return _arms(tools, words, statistics, vector, model, scope, limit), model
 
 
 def _arms(
@@ -63,17 +66,20 @@ def _arms(
     vector: Vector | None,
     model: RegisteredModel | None,
     scope: Scope,
+    limit: int,
 ) -> CandidateQuery:
     settings = tools.settings.recall
     rare = match_stems(
         words.stems,
         statistics.corpus.frequencies,
+        documents=statistics.corpus.documents,
         documents_max=settings.lexical_candidates_max,
+        wanted=max(settings.candidates_max, limit),
     )
     return CandidateQuery(
         vector=vector,
         model=model.id if model else NO_MODEL,
-        match=tsquery_text(rare),
+        match=match_text(rare),
         rank=tsquery_text(words.stems),
         per_arm=settings.candidates_max,
         around=settings.neighbours,
@@ -84,5 +90,5 @@ def _arms(
 async def arms_of(tools: Tools, query: RecallQuery, scope: Scope) -> CandidateQuery:
     """What a recall of the question asks the store for; for measuring that alone."""
     words, statistics = await read_question(tools, query, scope)
-    arms, _ = await arms_for(tools, words, statistics, scope)
+    arms, _ = await arms_for(tools, words, statistics, scope, limit=query.limit)
     return arms

@@ -163,7 +163,7 @@ async def searched(
     The `question` is read, if it was not read before.
     """
     words, statistics = question or await read_question(tools, query, scope)
-    arms, model = await arms_for(tools, words, statistics, scope)
+    arms, model = await arms_for(tools, words, statistics, scope, limit=query.limit)
     if query.filters is not None:
         arms = replace(arms, per_arm=max(arms.per_arm, query.limit))
 

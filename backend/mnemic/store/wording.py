@@ -24,6 +24,7 @@ from mnemic.model.cues import (
     has_name,
     has_time_expression,
 )
+from mnemic.model.matching import Matching
 from mnemic.model.naming import names_in, without_names
 from mnemic.model.ranking_values import Alias, QueryWords
 from mnemic.model.words import normal_form, single_characters, telling_words, words_in
@@ -31,6 +32,7 @@ from mnemic.model.words import normal_form, single_characters, telling_words, wo
 __all__ = [
     "QueryWords",
     "Words",
+    "match_text",
     "names_text",
     "query_of",
     "stems_of",
@@ -213,6 +215,15 @@ def tsquery_text(stems: Iterable[str]) -> str | None:
         if lexeme:
             kept.append(lexeme)
     return " | ".join(kept) or None
+
+
+def match_text(matching: Matching) -> str | None:
+    """What has any of its stems, and any of those beside, as PostgreSQL reads a tsquery.
+
+    None without stems.
+    """
+    either, beside = tsquery_text(matching.stems), tsquery_text(matching.beside)
+    return f"({either}) & ({beside})" if either and beside else either
 
 
 def names_text(words: QueryWords) -> str | None:
