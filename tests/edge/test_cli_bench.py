@@ -15,7 +15,7 @@ import pytest
 from redis.asyncio import Redis
 
 from mnemic.edge.cli.bench_ground import QUESTIONS, Ground, fill_scope
-from mnemic.edge.cli.bench_latency import OPERATIONS, SCOPE, Latency, Size, measure
+from mnemic.edge.cli.bench_latency import BESIDE, OPERATIONS, SCOPE, Latency, Size, measure
 from mnemic.edge.cli.bench_soak import COUNT_GROWTH_MAX, growth_of, soak
 from mnemic.embed import open_embedder
 from mnemic.errors import MnemicError
@@ -64,10 +64,10 @@ def test_latency_tells_a_ratio_for_each_operation(bare: Any, tmp_path: Path) -> 
         "rounds": 2,
     }
     told = {one["name"]: one for one in document["operations"]}
-    assert tuple(told) == (*OPERATIONS, "recall", "remember")
+    assert tuple(told) == (*OPERATIONS, *BESIDE)
     assert all(0 < one["ours_ms"]["p50"] <= one["ours_ms"]["p95"] for one in told.values())
     assert "bare_ms" in told["recall"]
-    assert "bare_ms" not in told["remember"]
+    assert not [name for name in BESIDE if name != "recall" and "bare_ms" in told[name]]
     assert not (tmp_path / "data").exists(), "it used the data folder that is set"
 
 
@@ -158,6 +158,31 @@ async def test_asking_takes_two_transactions_and_reads_whole_only_what_is_answer
     assert [one.id for one in matched] == matching[-1].statements[-1][1][-1]
     kinds = {hit.kind for hit in recalled.hits}
     assert [len(one.statements) for one in recorder.transactions] == [1, 2 + len(kinds)]
+
+
+async def test_recall_with_embedding_asks_what_no_cache_knows(ground: Ground) -> None:
+    await fill_scope(ground.tools, SCOPE, 16)
+    size = Size(rows=0, tenants=0, memories=16, rounds=2, calls=3)
+    asked: list[str] = []
+    inner = ground.tools.embedder
+
+    class Listening:
+        signature = inner.signature
+
+        async def embed(self, texts: list[str]) -> Any:
+            asked.extend(texts)
+            return await inner.embed(texts)
+
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    listening = replace(ground, tools=replace(ground.tools, embedder=Listening()))
+    timed = {one.name: one for one in await measure(listening, size, progress=not_counted)}
+
+    new = [text for text in asked if "meet" in text and text not in QUESTIONS]
+    calls = len(QUESTIONS) + size.rounds * size.calls  # it is warmed up first
+    assert len(new) == len(set(new)) == 2 * calls
+    assert [len(timed[name].ours) for name in BESIDE] == [size.rounds] * len(BESIDE)
 
 
 async def test_a_bare_driver_that_sees_something_else_is_refused(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mnemic.edge.cli.bench_ground import Ground
     from mnemic.edge.cli.bench_latency import Latency, Size
     from mnemic.edge.cli.bench_soak import Soak
+    from mnemic.model.embedding import Embedder
 
 __all__ = ["bench"]
 
@@ -227,19 +228,21 @@ def _end_on_sigterm() -> None:
 
 
 @asynccontextmanager
-async def _started() -> AsyncIterator[Ground]:
+async def _started(embedder: Embedder | None = None) -> AsyncIterator[Ground]:
     from mnemic.edge.cli.bench_ground import ground
 
     _end_on_sigterm()
     async with AsyncExitStack() as servers:
         with waiting("Starting PostgreSQL and Valkey"):
-            made = await servers.enter_async_context(ground())
+            made = await servers.enter_async_context(ground(embedder))
         yield made
 
 
 async def _measured(size: Size) -> tuple[Latency, ...]:
     from mnemic.edge.cli.bench_ground import fill_scope
     from mnemic.edge.cli.bench_latency import SCOPE, calls_of, measure
+    from mnemic.embed import open_embedder
+    from mnemic.settings import EmbeddingSettings
     from mnemic.store.measuring.filling import FILL_STEPS, MEMORIES_A_TENANT_MIN, fill, settle
 
     if size.rows < size.tenants * MEMORIES_A_TENANT_MIN:
@@ -248,7 +251,7 @@ async def _measured(size: Size) -> tuple[Latency, ...]:
             f"{MEMORIES_A_TENANT_MIN} for each of the --tenants; give more rows or fewer tenants",
             field="rows",
         )
-    async with _started() as made:
+    async with _started(open_embedder(EmbeddingSettings())) as made:
         with counting("Filling the database", len(FILL_STEPS)) as advance:
             model = await made.tools.live_model()
             await fill(
@@ -308,21 +311,24 @@ def _percentiles(rounds: tuple[tuple[float, ...], ...]) -> dict[str, float]:
 
 
 def _show_latency(results: tuple[Latency, ...], size: Size) -> None:
+    from mnemic.edge.cli.bench_latency import SCORED_MAX
+
     write_line(
         f"{size.memories:,} memories in the scope, {size.rows + size.memories:,} of "
         f"{size.tenants + 1:,} tenants in the database; {size.rounds} rounds"
     )
-    write_line(f"{'':<17}{'ours p50':>10}{'p95':>9}{'bare p50':>11}{'p95':>9}{'ratio':>8}")
+    write_line(f"{'':<23}{'ours p50':>10}{'p95':>9}{'bare p50':>11}{'p95':>9}{'ratio':>8}")
     for one in results:
         ours = _percentiles(one.ours)
-        line = f"{one.name:<17}{ours['p50']:>10.3f}{ours['p95']:>9.3f}"
+        line = f"{one.name:<23}{ours['p50']:>10.3f}{ours['p95']:>9.3f}"
         if one.is_compared:
             bare = _percentiles(one.bare)
             line += f"{bare['p50']:>11.3f}{bare['p95']:>9.3f}{one.ratio:>8.2f}"
         write_line(line)
     write_line(
         f"Milliseconds; a ratio is the median of the rounds' p95 by p95 (at most {RATIO_WANTED} is "
-        "wanted of the first five)."
+        "wanted of the first five); "
+        f"scoring is that of up to {SCORED_MAX} candidates."
     )
 
 

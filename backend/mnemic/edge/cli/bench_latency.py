@@ -6,16 +6,17 @@ Ours and bare take turns, call by call, so that whatever else the machine does m
 from __future__ import annotations
 
 import operator
+import random
 import statistics
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from mnemic.edge.cli.bench_ground import QUESTIONS
+from mnemic.edge.cli.bench_ground import QUESTIONS, SEED, VOCABULARY
 from mnemic.errors import MnemicError
 from mnemic.model.scope import Scope
 
@@ -27,7 +28,17 @@ if TYPE_CHECKING:
     from mnemic.store.unit import Unit
     from mnemic.tier.working import WorkingMemory
 
-__all__ = ["OPERATIONS", "SCOPE", "Latency", "Size", "calls_of", "measure", "p95"]
+__all__ = [
+    "BESIDE",
+    "OPERATIONS",
+    "SCOPE",
+    "SCORED_MAX",
+    "Latency",
+    "Size",
+    "calls_of",
+    "measure",
+    "p95",
+]
 
 OPERATIONS = (
     "working_get",
@@ -36,7 +47,8 @@ OPERATIONS = (
     "semantic_search",
     "procedure_match",
 )
-BESIDE = ("recall", "remember")
+BESIDE = ("recall", "recall_with_embedding", "embedding", "scoring", "remember")
+SCORED_MAX = 150
 SCOPE = Scope.user("bench").project("ledger")
 PROCEDURES_ASKED = 5
 KEYS = 100
@@ -166,7 +178,12 @@ async def _operations(made: Ground) -> AsyncIterator[list[_Operation]]:
         working = await _working(Tiers(made.tools, talk).working, valkey)
         recorder = Recorder(made.tools.database)
         reads = _Reads(made.tools, replace(made.tools, database=recorder), recorder, postgres)
-        yield [*working, *await reads.operations(), _remember(made.tools)]
+        yield [
+            *working,
+            *await reads.operations(),
+            *await _whole(made.tools),
+            _remember(made.tools),
+        ]
 
 
 async def _working(memory: WorkingMemory, bare: BareValkey) -> list[_Operation]:
@@ -209,6 +226,46 @@ def _remember(tools: Tools) -> _Operation:
         return await remember(tools, memory, scope=SCOPE)
 
     return _Operation("remember", keep)
+
+
+async def _whole(tools: Tools) -> list[_Operation]:
+    """Recall as a caller has it, of a question that was never asked, and what of it is no SQL."""
+    from mnemic.service.question import read_question
+    from mnemic.service.recall import parse_query, ranked, searched
+
+    questions = _unasked()
+    query, _ = parse_query(tools, QUESTIONS[0], limit=None, memory_types=None, floor=0.0)
+    words, statistics = await read_question(tools, query, SCOPE)
+    done = await searched(tools, query, scope=SCOPE)
+    candidates = [one.candidate for one in done.found.values()][:SCORED_MAX]
+    model = await tools.live_model()
+
+    async def ask(_number: int) -> object:
+        return await _ids(tools, next(questions))
+
+    async def embed(_number: int) -> object:
+        return await tools.vectors([next(questions)])
+
+    async def weigh(_number: int) -> object:
+        return ranked(words, candidates, statistics, model, now=tools.now())
+
+    return [
+        _Operation("recall_with_embedding", ask),
+        _Operation("embedding", embed),
+        _Operation("scoring", weigh),
+    ]
+
+
+def _unasked() -> Iterator[str]:
+    """Questions, no two alike, in words that are drawn as those of the memories."""
+    numbers = random.Random(SEED)  # noqa: S311 - made-up talk, not a secret
+    asked: set[str] = set()
+    while True:
+        first, second, third = (int(VOCABULARY * numbers.random() ** 3) for _ in range(3))
+        question = f"When did word{first} meet word{second} or word{third}?"
+        if question not in asked:
+            asked.add(question)
+            yield question
 
 
 class _Reads:
@@ -290,9 +347,13 @@ async def _match(tools: Tools, number: int) -> list[UUID]:
 
 
 async def _recall(tools: Tools, number: int) -> list[UUID]:
+    return await _ids(tools, QUESTIONS[number])
+
+
+async def _ids(tools: Tools, question: str) -> list[UUID]:
     from mnemic.service.recall import parse_query, recall
 
     # Made-up talk and vectors reach no floor, and without hits their rows would not be read.
-    query, notes = parse_query(tools, QUESTIONS[number], limit=None, memory_types=None, floor=0.0)
+    query, notes = parse_query(tools, question, limit=None, memory_types=None, floor=0.0)
     found = await recall(tools, query, scope=SCOPE, notes=notes)
     return [hit.id for hit in found.hits]
