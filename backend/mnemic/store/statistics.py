@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from mnemic.model.ranking_values import Corpus
@@ -111,51 +111,7 @@ class StatisticsStore:
             actors_max=ACTORS_MAX,
             pending_max=PENDING_MAX,
         )
-        wanted = frozenset(terms)
-        frequencies: Counter[str] = Counter()
-        actors: Counter[str] = Counter()
-        roles: Counter[str] = Counter()
-        things: list[tuple[str, ...]] = []
-        uncounted: list[str] = []
-        documents = occurrences = generation = 0
-        for kind, term, count, length in rows:
-            if kind == "term":
-                frequencies[term] += count
-            elif kind == "total":
-                documents += count
-                occurrences += length
-            elif kind == "actor":
-                actors[term] += count
-            elif kind == "role":
-                roles[term] += count
-            elif kind == "generation":
-                generation = count
-            elif kind == "thing":
-                things.append(tuple(term.split(_BETWEEN_NAMES)))
-            else:
-                _, role, actor = kind.split("/", 2)
-                uncounted.append(term)
-                documents += 1
-                occurrences += length
-                frequencies.update(wanted.intersection(term.split(" ")))
-                if role:
-                    roles[role] += 1
-                    actors[actor] += 1
-        return ScopeStatistics(
-            corpus=Corpus(
-                documents=documents,
-                average_length=occurrences / documents if documents else 0.0,
-                frequencies=frequencies,
-                actor_shares=_shares(actors),
-                role_shares=_shares(roles),
-            ),
-            actors=tuple(name for name, _ in actors.most_common()),
-            pending=len(uncounted),
-            things=tuple(things),
-            uncounted=tuple(uncounted),
-            turns=roles.total(),
-            generation=generation,
-        )
+        return _statistics(rows, frozenset(terms))
 
     async def absorb(self, *, limit: int) -> int:
         """Up to `limit` uncounted memories of each kind are counted; how many there were.
@@ -197,6 +153,54 @@ class StatisticsStore:
         await self._unit.execute(DROP_SCOPE, scope=scope.id)
         for statement in COUNT_ANEW.values():
             await self._unit.execute(statement, scope=scope.id)
+
+
+def _statistics(rows: Iterable[Any], wanted: frozenset[str]) -> ScopeStatistics:
+    """The rows of `READ`, of which those of uncounted memories are counted here."""
+    frequencies: Counter[str] = Counter()
+    actors: Counter[str] = Counter()
+    roles: Counter[str] = Counter()
+    things: list[tuple[str, ...]] = []
+    uncounted: list[str] = []
+    documents = occurrences = generation = 0
+    for kind, term, count, length in rows:
+        if kind == "term":
+            frequencies[term] += count
+        elif kind == "total":
+            documents += count
+            occurrences += length
+        elif kind == "actor":
+            actors[term] += count
+        elif kind == "role":
+            roles[term] += count
+        elif kind == "generation":
+            generation = count
+        elif kind == "thing":
+            things.append(tuple(term.split(_BETWEEN_NAMES)))
+        else:
+            _, role, actor = kind.split("/", 2)
+            uncounted.append(term)
+            documents += 1
+            occurrences += length
+            frequencies.update(wanted.intersection(term.split(" ")))
+            if role:
+                roles[role] += 1
+                actors[actor] += 1
+    return ScopeStatistics(
+        corpus=Corpus(
+            documents=documents,
+            average_length=occurrences / documents if documents else 0.0,
+            frequencies=frequencies,
+            actor_shares=_shares(actors),
+            role_shares=_shares(roles),
+        ),
+        actors=tuple(name for name, _ in actors.most_common()),
+        pending=len(uncounted),
+        things=tuple(things),
+        uncounted=tuple(uncounted),
+        turns=roles.total(),
+        generation=generation,
+    )
 
 
 def _shares(counts: Counter[str]) -> dict[str, float]:
