@@ -80,6 +80,7 @@ def _arms(
         vector=vector,
         model=model.id if model else NO_MODEL,
         match=match_text(rare),
+        either=tsquery_text(rare.stems),
         rank=tsquery_text(words.stems),
         per_arm=settings.candidates_max,
         around=settings.neighbours,

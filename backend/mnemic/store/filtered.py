@@ -62,7 +62,7 @@ _LIVE = {"turn": "m.archived_at IS NULL", **{noun: live for noun, (_, live) in O
 _PASSING = """
     passing AS MATERIALIZED (
       SELECT m.id, {when} AS at, {actor} AS actor_id,
-             CASE WHEN m.tsv @@ CAST(CAST(:match AS text) AS tsquery)
+             CASE WHEN m.tsv @@ CAST(CAST(:either AS text) AS tsquery)
                   THEN ts_rank(m.tsv, CAST(CAST(:rank AS text) AS tsquery)) END AS rank
         FROM mnemic.{noun}s m
        WHERE {{owned:m}} AND {live} AND {condition}

@@ -62,7 +62,7 @@ _GIVEN = """
 
 _WORDS = """
     SELECT l.id, row_number() OVER (ORDER BY l.rank DESC, l.id) AS place, l.rank AS value
-      FROM mnemic.{function}(CAST(CAST(:match AS text) AS tsquery),
+      FROM mnemic.{function}(CAST(CAST(:{match} AS text) AS tsquery),
                              CAST(CAST(:rank AS text) AS tsquery), {scopes},
                              CAST(:words AS int)) AS l(id, rank)
      LIMIT :words
@@ -111,12 +111,12 @@ def arms_of_kind(
     function = "lexical" if noun == "turn" else f"lexical_{noun}s"
     arms = {
         "near": _NEAR.format(noun=noun, narrow=""),
-        "words": _WORDS.format(function=function, scopes=_SCOPES),
+        "words": _WORDS.format(function=function, match="match", scopes=_SCOPES),
     }
     if with_actor:
         arms["actor_near"] = _NEAR.format(noun=noun, narrow="AND v.actor_id = :actor")
         arms["actor_words"] = _WORDS.format(
-            function="lexical_actor", scopes=f"{_SCOPES}, CAST(:actor AS uuid)"
+            function="lexical_actor", match="either", scopes=f"{_SCOPES}, CAST(:actor AS uuid)"
         )
     arms |= {
         name: _GIVEN.format(leg=leg)
@@ -196,6 +196,8 @@ PROCEDURES = _others(
 class CandidateQuery:
     """What the arms look for; without a vector or without words that arm finds nothing.
 
+    `match` is what full text is asked for. `either` is the same without what common words must
+    stand beside, for those who look among fewer than all; as `match` if it is not given.
     `further` is what other arms found already, `given` the nearest of the legs that went by an
     index, best first; see `approximate`.
     """
@@ -207,6 +209,7 @@ class CandidateQuery:
     per_arm: int
     around: int
     actor: UUID | None = None
+    either: str | None = None
     further: tuple[FurtherArm, ...] = ()
     given: Mapping[str, list[UUID]] = field(default_factory=dict)
 
@@ -287,6 +290,7 @@ def values_of(scope: Scope, query: CandidateQuery) -> dict[str, Any]:
         "model": query.model,
         "near": query.per_arm if query.vector is not None else 0,
         "match": query.match,
+        "either": query.either or query.match,
         "rank": query.rank,
         "words": query.per_arm if query.match else 0,
         "around": list(range(-query.around, query.around + 1)),

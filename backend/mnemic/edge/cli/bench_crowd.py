@@ -157,6 +157,7 @@ async def _parts(made: Ground, crowd: Crowd, question: Question) -> None:
     values = {
         "scopes": SCOPE.visible_ids,
         "match": arms.match,
+        "either": arms.either,
         "rank": arms.rank,
         "words": arms.per_arm,
         "actor": arms.actor,

@@ -40,7 +40,7 @@ LEXICAL = Statement("""
                                     CAST(:scopes AS uuid[]), CAST(:words AS int)) AS l(id, rank)
 """)
 LEXICAL_ACTOR = Statement("""
-    SELECT l.id FROM mnemic.lexical_actor(CAST(CAST(:match AS text) AS tsquery),
+    SELECT l.id FROM mnemic.lexical_actor(CAST(CAST(:either AS text) AS tsquery),
                                           CAST(CAST(:rank AS text) AS tsquery),
                                           CAST(:scopes AS uuid[]), CAST(:actor AS uuid),
                                           CAST(:words AS int)) AS l(id, rank)
