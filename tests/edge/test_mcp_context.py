@@ -25,7 +25,7 @@ async def memory(shared_database: Any, servers: EmbeddedServers) -> AsyncIterato
     settings = MemorySettings(
         database_url=shared_database.app_url,
         redis_url=servers.redis_url,
-        database=DatabaseSettings(require_durable=False),
+        database=DatabaseSettings(require_durable=False, acquire_timeout_seconds=20),
         context={"deadline_ms": 60_000},
     )
     wiring = Wiring(settings, clock=TickingClock(), embedder=HashingEmbedder())

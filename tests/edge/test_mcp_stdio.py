@@ -293,7 +293,7 @@ async def test_the_scope_is_what_the_start_said(environment: dict[str, str], dat
     settings = MemorySettings(
         database_url=SecretStr(environment["MEM_DATABASE_URL"]),
         redis_url=SecretStr(environment["MEM_REDIS_URL"]),
-        database=DatabaseSettings(require_durable=False),
+        database=DatabaseSettings(require_durable=False, acquire_timeout_seconds=20),
     )
 
     async with started({**environment, "MEM_USER": "u"}, "mcp", "--org", "acme", *levels) as server:

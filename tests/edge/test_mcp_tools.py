@@ -46,7 +46,7 @@ async def settings(servers: EmbeddedServers, template: str) -> AsyncIterator[Mem
     yield MemorySettings(
         database_url=SecretStr(servers.postgres_url(roles.APP_ROLE, NAME)),
         redis_url=SecretStr(servers.redis_url),
-        database=DatabaseSettings(require_durable=False),
+        database=DatabaseSettings(require_durable=False, acquire_timeout_seconds=20),
         context={"deadline_ms": 60_000},
     )
     await connection.execute(f"DROP DATABASE {NAME} WITH (FORCE)")

@@ -112,7 +112,7 @@ async def _on(
         context={"deadline_ms": 60_000},
         # A run looks at every tenant of the database, those of other tests among them.
         maintenance={"tenants_max": 10_000},
-        database={"require_durable": False},
+        database={"require_durable": False, "acquire_timeout_seconds": 20},
         working={"timeout_seconds": 5, "connect_timeout_seconds": 5},
     )
     clock = TickingClock()

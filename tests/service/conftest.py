@@ -61,7 +61,7 @@ async def settings(
         context={"deadline_ms": 60_000},
         # A run looks at every tenant of the database, those of other tests among them.
         maintenance={"tenants_max": 10_000},
-        database={"require_durable": False},
+        database={"require_durable": False, "acquire_timeout_seconds": 20},
         # What a verb does is tested, not how soon: a busy machine answers later.
         working={"timeout_seconds": 10, "connect_timeout_seconds": 10},
     )
