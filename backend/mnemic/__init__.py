@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from mnemic.manager import MemoryManager
     from mnemic.model.cache_counts import CacheCounts
+    from mnemic.model.confidence import ConfidenceMap
     from mnemic.model.context import (
         Context,
         ContextForm,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
         Omission,
         Section,
     )
-    from mnemic.model.embedding import Embedder, ModelSignature
+    from mnemic.model.embedding import CosineScale, Embedder, ModelSignature
     from mnemic.model.episode import Episode, EpisodeCreate, EpisodeDraft, Outcome
     from mnemic.model.explanation import (
         Arm,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from mnemic.model.procedure import Procedure, ProcedureCreate, Step
     from mnemic.model.recall import Hit, MemoryItem, Recall
     from mnemic.model.receipt import Durability, Receipt, VectorState
+    from mnemic.model.reranker import Reranker
     from mnemic.model.scope import MemoryScope, Scope, Tenant, TenantKind
     from mnemic.model.session import Session, SessionState
     from mnemic.model.token_count import TokenCounter
@@ -81,12 +83,14 @@ __all__ = [
     "Arm",
     "ArmHit",
     "CacheCounts",
+    "ConfidenceMap",
     "ConfigurationError",
     "Conflict",
     "Context",
     "ContextForm",
     "ContextItem",
     "ContextPart",
+    "CosineScale",
     "Durability",
     "Embedder",
     "EmbedderUnavailable",
@@ -124,6 +128,7 @@ __all__ = [
     "Recall",
     "RecallStage",
     "Receipt",
+    "Reranker",
     "Retracted",
     "SchemaMismatch",
     "Scope",
@@ -159,12 +164,14 @@ _HOMES = {
     "Arm": "mnemic.model.explanation",
     "ArmHit": "mnemic.model.explanation",
     "CacheCounts": "mnemic.model.cache_counts",
+    "ConfidenceMap": "mnemic.model.confidence",
     "ConfigurationError": "mnemic.errors",
     "Conflict": "mnemic.errors",
     "Context": "mnemic.model.context",
     "ContextForm": "mnemic.model.context",
     "ContextItem": "mnemic.model.context",
     "ContextPart": "mnemic.model.context",
+    "CosineScale": "mnemic.model.embedding",
     "Durability": "mnemic.model.receipt",
     "Embedder": "mnemic.model.embedding",
     "EmbedderUnavailable": "mnemic.errors",
@@ -203,6 +210,7 @@ _HOMES = {
     "Recall": "mnemic.model.recall",
     "RecallStage": "mnemic.model.explanation",
     "Receipt": "mnemic.model.receipt",
+    "Reranker": "mnemic.model.reranker",
     "Retracted": "mnemic.errors",
     "SchemaMismatch": "mnemic.errors",
     "Scope": "mnemic.model.scope",

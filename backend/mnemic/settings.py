@@ -135,6 +135,25 @@ class EmbeddingSettings(_Section):
     batch_max: int = Field(default=64, ge=1, le=2_048, description="texts a call")
     threads: int = Field(default=1, ge=1, le=64, description="threads of the local model")
     cache_entries_max: int = Field(default=10_000, ge=0, le=1_000_000)
+    cosine_mean: float | None = Field(
+        default=None, gt=-1, lt=1, description="of random questions and memories, by this model"
+    )
+    cosine_deviation: float | None = Field(default=None, gt=0, le=1)
+    confidence_slope: float | None = Field(
+        default=None, gt=0, le=1_000, description="sigmoid(slope · best score - offset)"
+    )
+    confidence_offset: float | None = Field(default=None, ge=-1_000, le=1_000)
+
+    @model_validator(mode="after")
+    def _both_of_a_pair(self) -> Self:
+        for one, other in (
+            ("cosine_mean", "cosine_deviation"),
+            ("confidence_slope", "confidence_offset"),
+        ):
+            if (getattr(self, one) is None) != (getattr(self, other) is None):
+                message = f"embedding.{one} and embedding.{other} are set together, or neither"
+                raise ValueError(message)
+        return self
 
 
 class LimitSettings(_Section):
@@ -171,6 +190,15 @@ class RecallSettings(_Section):
     spelling: bool = Field(default=True, description="look for misspelt words")
     score_floor: float = Field(default=0.43, ge=0, le=10)
     low_confidence_below: float = Field(default=0.2, ge=0, le=1)
+    rerank_max: int = Field(
+        default=50,
+        ge=1,
+        le=1_000,
+        description="hits that a reranker, if any, puts in order",
+    )
+    rerank_timeout_ms: int = Field(
+        default=300, ge=1, le=60_000, description="then the hits stay as they stood"
+    )
 
 
 class CacheSettings(_Section):

@@ -18,6 +18,7 @@ from mnemic.errors import ConfigurationError
 from mnemic.model.embedding import Embedder
 from mnemic.model.identity import uuid7
 from mnemic.model.normalise import held_text
+from mnemic.model.reranker import Reranker
 from mnemic.model.token_count import EstimatedTokens, TokenCounter
 from mnemic.service.caches import Caches
 from mnemic.service.tools import Tools
@@ -121,6 +122,7 @@ class Wiring:
         embedder: Embedder | None = None,
         thinker: Thinker | None = None,
         counter: TokenCounter | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         self.settings = settings
         self._clock = clock or utc_now
@@ -128,6 +130,7 @@ class Wiring:
         self._embedder = embedder
         self._thinker = thinker
         self._counter = counter or EstimatedTokens()
+        self._reranker = reranker
         self._open: AsyncExitStack | None = None
         self.servers: Servers | None = None
 
@@ -167,6 +170,7 @@ class Wiring:
                 clock=self._clock,
                 new_id=self._new_id,
                 counter=self._counter,
+                reranker=self._reranker,
                 owner_url=servers.owner_url,
                 caches=Caches(self.settings.cache),
             )

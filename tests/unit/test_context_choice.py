@@ -10,12 +10,12 @@ from uuid import UUID
 
 import pytest
 
+from mnemic.model.confidence import ConfidenceMap
 from mnemic.model.context import CATEGORIES, TITLES, Omission, frame_of
 from mnemic.model.context_choice import Choice, Sources, choose, standing
 from mnemic.model.episode import Episode, Outcome
 from mnemic.model.fact import Fact
 from mnemic.model.procedure import Procedure, Step
-from mnemic.model.ranking import confidence
 from mnemic.model.ranking_values import Reasons
 from mnemic.model.recall import Hit, MemoryItem
 from mnemic.model.trust import Trust
@@ -182,7 +182,7 @@ def test_an_episode_below_the_floor_is_left_out_whatever_else_there_is() -> None
 
     choice = chosen(just, under, a_hit(a_fact(1), 0.1))
 
-    assert confidence(just.score) == pytest.approx(0.7)
+    assert ConfidenceMap().of(just.score) == pytest.approx(0.7)
     assert [one.text for one in choice.found] == ["Fact 1", "2026-03-02 Deploy: Summary 1."]
     assert choice.refused == (
         Omission("Episodes", "2026-03-02 Deploy: Summary 2.", "below the floor"),

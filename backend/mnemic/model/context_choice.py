@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mnemic.model.confidence import ConfidenceMap
 from mnemic.model.context import (
     CATEGORIES,
     EPISODES,
@@ -20,7 +21,6 @@ from mnemic.model.context import (
 from mnemic.model.episode import Episode
 from mnemic.model.fact import Fact
 from mnemic.model.procedure import Procedure
-from mnemic.model.ranking import confidence
 from mnemic.model.recall import Hit
 from mnemic.model.trust import Trust
 from mnemic.model.turn import Turn
@@ -56,7 +56,13 @@ def standing(fact: Fact) -> float:
     return fact.confidence * math.log1p(fact.reinforcement_count)
 
 
-def choose(sources: Sources, *, episodes_max: int, episode_confidence_min: float) -> Choice:
+def choose(
+    sources: Sources,
+    *,
+    episodes_max: int,
+    episode_confidence_min: float,
+    confidence: ConfidenceMap = ConfidenceMap(),  # noqa: B008 - frozen
+) -> Choice:
     """What may be shown of the sources.
 
     Facts by what they are worth, then by id; of episodes at most `episodes_max`, and none whose
@@ -75,7 +81,7 @@ def choose(sources: Sources, *, episodes_max: int, episode_confidence_min: float
             turns.append(_dated(hit, TURNS, memory.text))
         elif isinstance(memory, Episode):
             item = _dated(hit, EPISODES, memory.summary)
-            if confidence(hit.score) < episode_confidence_min:
+            if confidence.of(hit.score) < episode_confidence_min:
                 refused.append(Omission(item.section, item.text, BELOW_FLOOR))
             elif len(episodes) == episodes_max:
                 refused.append(Omission(item.section, item.text, TOO_MANY))

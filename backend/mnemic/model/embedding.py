@@ -16,6 +16,7 @@ from statistics import fmean, median, pstdev
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from mnemic.errors import EmbedderUnavailable, EmbeddingMismatch, InvalidInput
+from mnemic.model.confidence import ConfidenceMap
 
 __all__ = [
     "DIMENSIONS_MAX",
@@ -45,25 +46,6 @@ NORM_MIN: Final = 1e-6
 REFERENCE_MEAN: Final = 0.094
 REFERENCE_DEVIATION: Final = 0.112
 """Of the default model's cosines between a question and a turn of a conversation, both random."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSignature:
-    """Which model made a vector: its name, the revision of its weights, the length of its vectors.
-
-    Two vectors may be compared only if their signatures are equal. `scripts` are those whose words
-    it was made to understand, as `scripts_in` names them; None if that is not known.
-    """
-
-    name: str
-    revision: str
-    dimensions: int
-    scripts: frozenset[str] | None = field(default=None, compare=False)
-
-    @property
-    def key(self) -> str:
-        """The signature as one word, stable across releases: `name@revision/dimensions`."""
-        return f"{self.name}@{self.revision}/{self.dimensions}"
 
 
 def encodable(text: str) -> str:
@@ -147,6 +129,28 @@ class CosineScale:
             return value
         standard = (value - self.mean) / self.deviation
         return max(-1.0, min(1.0, REFERENCE_MEAN + REFERENCE_DEVIATION * standard))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSignature:
+    """Which model made a vector: its name, the revision of its weights, the length of its vectors.
+
+    Two vectors may be compared only if their signatures are equal. `scripts` are those whose words
+    it was made to understand, as `scripts_in` names them; `scale` is how it spreads its cosines,
+    `confidence` what its scores mean; each None if that is not known.
+    """
+
+    name: str
+    revision: str
+    dimensions: int
+    scripts: frozenset[str] | None = field(default=None, compare=False)
+    scale: CosineScale | None = field(default=None, compare=False)
+    confidence: ConfidenceMap | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> str:
+        """The signature as one word, stable across releases: `name@revision/dimensions`."""
+        return f"{self.name}@{self.revision}/{self.dimensions}"
 
 
 def recentred(cosines: Sequence[float]) -> list[float]:

@@ -52,16 +52,13 @@ __all__ = [
     "Weights",
     "about_other_actor",
     "above_floor",
-    "confidence",
     "inverse_frequencies",
-    "low_confidence",
     "score",
 ]
 
 DEFAULT_WEIGHTS = Weights()
 _SHARE_MIN = 1e-6
 _NAMED_MAX = 2
-_EXPONENT_MAX = 700.0
 _HALF_LIVES_MAX = 1_000.0
 SMALL_CORPUS = 50
 _NO_SESSION: dict[int, int] = {}
@@ -319,21 +316,6 @@ def _centred(value: float | None) -> float:
     if isinstance(value, (int, float)) and abs(value) < math.inf:
         return _unit(value) - 0.5
     return 0.0
-
-
-def confidence(top: float, weights: Weights = DEFAULT_WEIGHTS) -> float:
-    """How likely this memory can answer at all: sigmoid(10.9·top - 7.6), from the best score."""
-    if not math.isfinite(top):
-        return 0.0
-    exponent = weights.confidence_offset - weights.confidence_slope * top
-    return 1.0 / (1.0 + math.exp(max(-_EXPONENT_MAX, min(exponent, _EXPONENT_MAX))))
-
-
-def low_confidence(
-    scored: Sequence[Scored], weights: Weights = DEFAULT_WEIGHTS, *, below: float = 0.2
-) -> bool:
-    """Whether the best hit says that the answer is probably not here; true without hits."""
-    return not scored or confidence(scored[0].score, weights) < below
 
 
 def above_floor(scored: Sequence[Scored], *, floor: float = 0.43) -> list[Scored]:

@@ -128,8 +128,6 @@ class Weights:
     confidence: float = 0.01
     recency: float = 0.01
     recency_half_life: timedelta = timedelta(days=30)
-    confidence_slope: float = 10.9
-    confidence_offset: float = 7.6
 
 
 class Reasons(NamedTuple):

@@ -16,7 +16,15 @@ from mnemic.model.route import Leg
 from mnemic.model.trust import Trust
 from mnemic.model.turn import Turn
 
-__all__ = ["KINDS_BY_TYPE", "Hit", "MemoryItem", "Recall", "RecallQuery", "kinds_of"]
+__all__ = [
+    "KINDS_BY_TYPE",
+    "Hit",
+    "MemoryItem",
+    "Recall",
+    "RecallQuery",
+    "kinds_of",
+    "text_of",
+]
 
 _SHOWN_MIN = 0.005
 
@@ -37,6 +45,18 @@ def kinds_of(memory_types: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
+def text_of(memory: MemoryItem) -> str:
+    """What to show of a memory."""
+    if isinstance(memory, Turn):
+        image = f" [image: {memory.caption}]" if memory.caption else ""
+        return f"{memory.actor}: {memory.text}{image}"
+    if isinstance(memory, Episode):
+        return f"{memory.title}: {memory.summary}"
+    if isinstance(memory, Fact):
+        return memory.content
+    return f"{memory.name}: {'; '.join(step.action for step in memory.steps)}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
     """A question, checked."""
@@ -55,6 +75,7 @@ class Hit:
     Its places (from 1) in the arms that found it: among the nearest vectors and the best words, of
     all and of the actor asked about; among what has the words that misspelt ones were taken for;
     among what calls a thing by another name; among what happened when it was asked for.
+    `rerank` is what the host's own reranker gave it, if it was asked.
     """
 
     kind: str
@@ -68,6 +89,7 @@ class Hit:
     spelling_place: int | None = None
     entity_place: int | None = None
     time_place: int | None = None
+    rerank: float | None = None
 
     @property
     def id(self) -> UUID:
@@ -77,15 +99,7 @@ class Hit:
     @property
     def text(self) -> str:
         """What to show of the memory."""
-        memory = self.memory
-        if isinstance(memory, Turn):
-            image = f" [image: {memory.caption}]" if memory.caption else ""
-            return f"{memory.actor}: {memory.text}{image}"
-        if isinstance(memory, Episode):
-            return f"{memory.title}: {memory.summary}"
-        if isinstance(memory, Fact):
-            return memory.content
-        return f"{memory.name}: {'; '.join(step.action for step in memory.steps)}"
+        return text_of(self.memory)
 
     @property
     def trust(self) -> Trust:
@@ -134,7 +148,8 @@ class Recall:
     `confidence` is the share of such answers whose question this memory can answer (0 to 1).
     `degraded` names what could not be searched; `notes` says why fewer came back than asked for;
     `explanation`, if it was asked for, how it was searched;
-    `route` which way each search for nearest vectors went.
+    `route` which way each search for nearest vectors went. `lasts` is whether the same question
+    has this answer again while nothing is written; else it is not kept.
     """
 
     hits: tuple[Hit, ...]
@@ -148,6 +163,7 @@ class Recall:
     notes: tuple[str, ...] = field(default=())
     explanation: Explanation | None = None
     route: tuple[Leg, ...] = ()
+    lasts: bool = True
 
     @property
     def returned(self) -> int:

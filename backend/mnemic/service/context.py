@@ -19,6 +19,7 @@ from mnemic.model.context_fill import Quotas, fill
 from mnemic.model.normalise import shown
 from mnemic.model.recall import RecallQuery
 from mnemic.model.scope import Scope
+from mnemic.service.calibration import calibration_of
 from mnemic.service.parsing import checked_scope
 from mnemic.service.procedures import match_procedures
 from mnemic.service.recall import parse_query
@@ -79,6 +80,7 @@ def _written(tools: Tools, sources: Sources, budget: int, form: ContextForm) -> 
         sources,
         episodes_max=settings.episodes_max,
         episode_confidence_min=settings.episode_confidence_min,
+        confidence=calibration_of(tools).confidence,
     )
     return fill(
         choice.known,

@@ -16,6 +16,7 @@ from mnemic.model.receipt import Receipt
 from mnemic.model.reliability import TRIALS_MIN, reliability
 from mnemic.model.scope import MemoryScope, Scope
 from mnemic.service.arms import respelt, words_asked
+from mnemic.service.calibration import scale_of
 from mnemic.service.parsing import (
     checked_flag,
     checked_id,
@@ -74,7 +75,8 @@ async def match_procedures(
     async def choose(unit: Unit) -> list[Procedure]:
         found = await unit.retrieval.procedures(scope, arms)
         candidates = [candidate for candidate, _ in found]
-        scored = ranked(words, candidates, statistics, model, now=tools.now())
+        scale = scale_of(tools, model)
+        scored = ranked(words, candidates, statistics, scale, now=tools.now())
         asked.like(scored[:CANDIDATES_MAX])
         # Only those that may be among the answers are read as a whole: the best by what they are
         # weighed by, and those of which no more is known than that their trigger matches.

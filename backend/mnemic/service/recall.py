@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
@@ -14,23 +14,19 @@ from mnemic.model.embedding import CosineScale
 from mnemic.model.explanation import Explanation
 from mnemic.model.filters import checked_filter
 from mnemic.model.normalise import checked_unit, shown
-from mnemic.model.ranking import (
-    about_other_actor,
-    above_floor,
-    confidence,
-    low_confidence,
-    score,
-)
+from mnemic.model.ranking import above_floor, score
 from mnemic.model.ranking_values import Candidate, QueryWords, Scored
-from mnemic.model.recall import KINDS_BY_TYPE, Hit, MemoryItem, Recall, RecallQuery, kinds_of
+from mnemic.model.recall import KINDS_BY_TYPE, MemoryItem, Recall, RecallQuery, kinds_of, text_of
 from mnemic.model.route import Leg
 from mnemic.model.scope import Scope
-from mnemic.service.arms import Kinds, further, notes_on, places_of, shortfall, told_apart
+from mnemic.service.answer import Searched, answer_of
+from mnemic.service.arms import Kinds, further, told_apart
+from mnemic.service.calibration import scale_of
 from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
 from mnemic.service.question import arms_for, read_question
+from mnemic.service.rerank import asked
 from mnemic.service.routing import routing_of
 from mnemic.service.tools import Tools
-from mnemic.store.embedding_models import RegisteredModel
 from mnemic.store.explaining import explained
 from mnemic.store.filtered import parted
 from mnemic.store.retrieval import CandidateQuery, Found
@@ -49,7 +45,6 @@ __all__ = [
 ]
 
 TYPES_MAX = 100
-NO_VECTORS = "vectors: the embedder is unavailable"
 
 
 def parse_query(
@@ -90,23 +85,6 @@ def parse_query(
     return query, (f"limit cut to {effective}, the largest",) if capped else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
-    """What a question found, the best first, and what it was asked with.
-
-    `scored` are all that pass the filter, `kept` those that come back, `memories` their rows.
-    """
-
-    words: QueryWords
-    statistics: ScopeStatistics
-    arms: CandidateQuery
-    found: dict[UUID, Found]
-    scored: list[Scored]
-    kept: list[Scored]
-    memories: dict[UUID, MemoryItem]
-    route: tuple[Leg, ...]
-
-
 async def recall(
     tools: Tools,
     query: RecallQuery,
@@ -125,30 +103,6 @@ async def recall(
     explanation = await explained_of(tools, query, done, scope=scope) if explain else None
     found = answer_of(tools, query, done, started=started)
     return replace(found, notes=(*notes, *found.notes), explanation=explanation)
-
-
-def answer_of(tools: Tools, query: RecallQuery, done: Searched, *, started: float) -> Recall:
-    """What was found, as it is told; `started` is when it was asked, by `time.perf_counter`."""
-    scored, memories = done.scored, done.memories
-    return Recall(
-        hits=tuple(
-            _hit(one, memories[one.candidate.id], done)
-            for one in done.kept
-            if one.candidate.id in memories
-        ),
-        confidence=confidence(scored[0].score) if scored else 0.0,
-        low_confidence=low_confidence(scored, below=tools.settings.recall.low_confidence_below),
-        about_other_actor=about_other_actor(scored, done.words.named),
-        searched=done.statistics.corpus.documents,
-        limit=query.limit,
-        took=timedelta(seconds=time.perf_counter() - started),
-        degraded=(NO_VECTORS,) if query.text and done.arms.vector is None else (),
-        notes=(
-            *notes_on(tools, done.words, done.arms),
-            *shortfall(query, scored, done.kept, done.statistics),
-        ),
-        route=done.route,
-    )
 
 
 async def searched(
@@ -177,24 +131,53 @@ async def searched(
             found, all_arms, legs = await ask(unit, replace(arms, per_arm=query.limit))
         by_id = {one.candidate.id: one for one in found}
         candidates = [one.candidate for one in found]
-        scored = ranked(words, candidates, statistics, model, now=tools.now())
+        scale = scale_of(tools, model)
+        scored = ranked(words, candidates, statistics, scale, now=tools.now())
         if query.filters is not None:
             scored = [one for one in scored if by_id[one.candidate.id].passes]
-        kept = above_floor(scored, floor=query.floor)[: query.limit]
+        shown = above_floor(scored, floor=query.floor)[: _shown_max(tools, query)]
         return Searched(
             words=words,
             statistics=statistics,
             arms=all_arms,
             found=by_id,
             scored=scored,
-            kept=kept,
+            ordered=scored,
+            kept=shown,
             memories=await memories_of(
-                unit, scope, [(one.candidate.kind, one.candidate.id) for one in kept]
+                unit, scope, [(one.candidate.kind, one.candidate.id) for one in shown]
             ),
             route=legs,
         )
 
-    return await tools.transact(scope.tenant.id, search, read_only=True)
+    done = await tools.transact(scope.tenant.id, search, read_only=True)
+    return await _reranked(tools, query, done)
+
+
+def _shown_max(tools: Tools, query: RecallQuery) -> int:
+    """How many rows are read: those that come back, or those that a reranker chooses them from."""
+    if tools.reranker is None or not query.text:
+        return query.limit
+    return max(query.limit, tools.settings.recall.rerank_max)
+
+
+async def _reranked(tools: Tools, query: RecallQuery, done: Searched) -> Searched:
+    """The best hits in the order of the host's reranker, if it has one; none is added or lost."""
+    reranker, settings = tools.reranker, tools.settings.recall
+    few = [one for one in done.kept if one.candidate.id in done.memories][: settings.rerank_max]
+    if reranker is None or not query.text or not few:
+        return replace(done, kept=done.kept[: query.limit])
+    texts = [text_of(done.memories[one.candidate.id]) for one in few]
+    ranks = await asked(reranker, query.text, texts, timeout_ms=settings.rerank_timeout_ms)
+    best = [few[at] for at in ranks.order(len(few))]
+    chosen = {one.candidate.id for one in best}
+    return replace(
+        done,
+        ordered=[*best, *(one for one in done.scored if one.candidate.id not in chosen)],
+        kept=[*best, *(one for one in done.kept if one.candidate.id not in chosen)][: query.limit],
+        reranked={one.candidate.id: value for one, value in zip(few, ranks.values, strict=False)},
+        rerank_fault=ranks.fault,
+    )
 
 
 async def explained_of(
@@ -267,14 +250,14 @@ def ranked(
     words: QueryWords,
     candidates: Sequence[Candidate],
     statistics: ScopeStatistics,
-    model: RegisteredModel | None,
+    scale: CosineScale | None,
     *,
     now: datetime,
 ) -> list[Scored]:
     """The candidates by their scores, the best first."""
     known = frozenset(statistics.actors)
     told = [_spoken_by(one, known) if one.kind == "fact" else one for one in candidates]
-    told = _rescaled(told, model)
+    told = _rescaled(told, scale)
     if words.unread:
         told = told_apart(told)
     return score(words, told, statistics.corpus, now=now)
@@ -285,11 +268,10 @@ def _spoken_by(candidate: Candidate, actors: frozenset[str]) -> Candidate:
     return candidate if candidate.actor in actors else candidate._replace(actor="")
 
 
-def _rescaled(candidates: list[Candidate], model: RegisteredModel | None) -> list[Candidate]:
+def _rescaled(candidates: list[Candidate], scale: CosineScale | None) -> list[Candidate]:
     """Cosines of another model than the default one, on the scale that the weights are set on."""
-    if model is None or model.cosine_mean is None or model.cosine_deviation is None:
+    if scale is None or scale == CosineScale():
         return candidates
-    scale = CosineScale(model.cosine_mean, model.cosine_deviation)
     return [
         one if one.cosine is None else one._replace(cosine=scale.apply(one.cosine))
         for one in candidates
@@ -313,13 +295,3 @@ async def memories_of(
     if ids := wanted.get("procedure"):
         found += await unit.procedures.by_ids(scope, ids)
     return {memory.id: memory for memory in found}
-
-
-def _hit(one: Scored, memory: MemoryItem, done: Searched) -> Hit:
-    return Hit(
-        kind=one.candidate.kind,
-        memory=memory,
-        score=one.score,
-        reasons=one.reasons,
-        **places_of(done.found[one.candidate.id], done.arms, done.words),
-    )

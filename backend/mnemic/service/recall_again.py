@@ -13,10 +13,11 @@ from mnemic.model.fact import Fact
 from mnemic.model.normalise import digest
 from mnemic.model.recall import Hit, MemoryItem, Recall, RecallQuery
 from mnemic.model.scope import Scope
+from mnemic.service.answer import answer_of
 from mnemic.service.caches import Outlines
 from mnemic.service.parsing import checked_scope
 from mnemic.service.question import statistics_of, understood
-from mnemic.service.recall import answer_of, memories_of, recall, searched
+from mnemic.service.recall import memories_of, recall, searched
 from mnemic.service.tools import Tools
 from mnemic.store.statistics import ScopeStatistics
 from mnemic.store.unit import Unit
@@ -46,7 +47,7 @@ async def recall_again(
 
     It is the same answer, but for how recent each memory is: that is as of the first time, at most
     `cache.seconds` ago. The rows of the hits are read anew. Answers that are degraded, explained,
-    of a past moment, or that quote a word of a memory, are not kept.
+    of a past moment, or that do not last (`Recall.lasts`), are not kept.
     """
     checked_scope(scope)
     cache = cast("Outlines[_Outline]", tools.caches.recalls)
@@ -69,7 +70,7 @@ async def recall_again(
     question = await understood(tools, query, scope, read)
     done = await searched(tools, query, scope=scope, question=question)
     found = answer_of(tools, query, done, started=started)
-    if not found.degraded and not done.words.respelt:
+    if found.lasts and not found.degraded:
         # Counted in the snapshot of the statistics, before the candidates: a write between the two
         # ends this answer, and none that the answer has not seen lets it stand.
         cache.put(key, _outlined(found), generation=read.generation, now=now)

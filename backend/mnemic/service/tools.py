@@ -20,6 +20,7 @@ from mnemic.errors import (
 )
 from mnemic.model.embedding import DIMENSIONS_MAX, Embedder, Vector, checked_vector
 from mnemic.model.moment import Moment
+from mnemic.model.reranker import Reranker
 from mnemic.model.scope import TenantId
 from mnemic.model.token_count import EstimatedTokens, TokenCounter
 from mnemic.service.caches import Caches
@@ -50,6 +51,7 @@ class Tools:
     clock: Callable[[], datetime]
     new_id: Callable[[], UUID]
     counter: TokenCounter = field(default_factory=EstimatedTokens)
+    reranker: Reranker | None = None
     owner_url: str | SecretStr | None = None
     moment: Moment | None = None
     caches: Caches = field(default_factory=lambda: Caches(CacheSettings()))

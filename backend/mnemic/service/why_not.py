@@ -67,9 +67,9 @@ def _placed(
     query: RecallQuery, done: Searched, identity: UUID, kind: str, ranks: dict[str, int]
 ) -> WhyNot:
     """How far the memory came in the search."""
-    places = {one.candidate.id: place for place, one in enumerate(done.scored, start=1)}
+    places = {one.candidate.id: place for place, one in enumerate(done.ordered, start=1)}
     place = places.get(identity)
-    score = None if place is None else done.scored[place - 1].score
+    score = None if place is None else done.ordered[place - 1].score
     if place is None or score is None:
         stage = RecallStage.ARMS
         detail = f"no arm found it among its first {done.arms.per_arm}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from mnemic.model.embedding import ModelSignature, Vector, checked_vector, encodable
+from mnemic.model.confidence import ConfidenceMap
+from mnemic.model.embedding import CosineScale, ModelSignature, Vector, checked_vector, encodable
 from mnemic.model.words import words_in
 
 __all__ = ["HashingEmbedder"]
@@ -14,10 +15,13 @@ __all__ = ["HashingEmbedder"]
 class HashingEmbedder:
     """Texts with common words are alike, and nothing else is; the same bytes on every machine.
 
-    For tests that are not about meaning: it loads nothing and takes microseconds a text.
+    For tests that are not about meaning: it loads nothing and takes microseconds a text. Its
+    cosines and scores count as if they were the default model's.
     """
 
-    signature = ModelSignature("hashed-words", "1", 32)
+    signature = ModelSignature(
+        "hashed-words", "1", 32, scale=CosineScale(), confidence=ConfidenceMap()
+    )
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One unit vector a text: signed counts of its words, each at a hashed place."""

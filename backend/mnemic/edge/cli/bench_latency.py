@@ -230,6 +230,7 @@ def _remember(tools: Tools) -> _Operation:
 
 async def _whole(tools: Tools) -> list[_Operation]:
     """Recall as a caller has it, of a question that was never asked, and what of it is no SQL."""
+    from mnemic.service.calibration import scale_of
     from mnemic.service.question import read_question
     from mnemic.service.recall import parse_query, ranked, searched
 
@@ -238,7 +239,7 @@ async def _whole(tools: Tools) -> list[_Operation]:
     words, statistics = await read_question(tools, query, SCOPE)
     done = await searched(tools, query, scope=SCOPE)
     candidates = [one.candidate for one in done.found.values()][:SCORED_MAX]
-    model = await tools.live_model()
+    scale = scale_of(tools, await tools.live_model())
 
     async def ask(_number: int) -> object:
         return await _ids(tools, next(questions))
@@ -247,7 +248,7 @@ async def _whole(tools: Tools) -> list[_Operation]:
         return await tools.vectors([next(questions)])
 
     async def weigh(_number: int) -> object:
-        return ranked(words, candidates, statistics, model, now=tools.now())
+        return ranked(words, candidates, statistics, scale, now=tools.now())
 
     return [
         _Operation("recall_with_embedding", ask),
