@@ -50,6 +50,28 @@ def a_conversation(**changed: Any) -> dict[str, Any]:
     }
 
 
+STRANGE = (
+    ("Ines", "Our kiln cracked while firing the blue tiles."),
+    ("Olaf", "The glaze came from a supplier in Porto."),
+    ("Ines", "I ordered a new thermocouple yesterday."),
+    ("Olaf", "My motorcycle needs another gearbox."),
+)
+
+
+def another_conversation() -> dict[str, Any]:
+    return {
+        "speaker_a": "Ines",
+        "speaker_b": "Olaf",
+        "session_1_date_time": "9:00 am on 3 March, 2023",
+        "session_1": turns(1, STRANGE),
+        "qa": [
+            {"question": "What happened to the kiln?", "category": 4, "evidence": ["D1:1"]},
+            {"question": "What does the motorcycle need?", "category": 4, "evidence": ["D1:4"]},
+            {"question": "Where does the tortoise sleep?", "category": 5, "evidence": ["D1:2"]},
+        ],
+    }
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "data"
@@ -106,6 +128,9 @@ def test_a_folder_without_files_is_refused(bare: Any, tmp_path: Path) -> None:
 @pytest.mark.story
 def test_every_recipe_is_asked_and_its_answers_are_counted(bare: Any, folder: Path) -> None:
     ended = bare("bench", "retrieval", "--data", str(folder), "--json")
+    (folder / "two.json").write_text(json.dumps(another_conversation()))
+    both = bare("bench", "retrieval", "--data", str(folder))
+    told = bare("bench", "retrieval", "--data", str(folder), "--json").document["confidence"]
     bare.environment |= {
         "MEM_RECALL__EXACT_SCAN_ROWS_MAX": "5",
         "MEM_RECALL__CANDIDATES_MAX": "5",
@@ -126,6 +151,26 @@ def test_every_recipe_is_asked_and_its_answers_are_counted(bare: Any, folder: Pa
     assert document["tokens"] == {str(size): 1.0 for size in BUDGETS}
     assert document["adversarial"]["questions"] == 1
     assert document["default_floor"]["r@10"] <= 1.0
+    assert document["default_floor"]["costs_r@10"] == pytest.approx(
+        best["r@10"] - document["default_floor"]["r@10"]
+    )
+    assert document["confidence"]["asked"]["foreign"]["questions"] == 0
+    assert document["confidence"]["calibration_error"] is None
+    assert {name: one["questions"] for name, one in told["asked"].items()} == {
+        "own": 5,
+        "adversarial": 2,
+        "foreign": 5,
+    }
+    assert told["map"] == {"slope": 10.9, "offset": 7.6, "known": True}
+    assert told["asked"]["own"]["confidence"] > told["asked"]["foreign"]["confidence"] + 0.5
+    assert told["asked"]["own"]["hits"] > told["asked"]["foreign"]["hits"]
+    assert told["asked"]["foreign"]["empty"] == 1.0
+    assert told["asked"]["own"]["empty"] == 0.0
+    assert sum(one["own"] for one in told["bins"]) == 5
+    assert (both.code, both.err) == (0, "")
+    assert "Confidence by all-MiniLM-L6-v2-int8, its own map" in both.out
+    assert "No curve" not in both.out
+    assert "No curve: it takes questions of two conversations" in shown.out
     assert (shown.code, shown.err) == (0, "")
     assert "3 questions about 1 conversations, 1 more without evidence" in shown.out
     assert document["routes"] == {"exact": 4, "hnsw": 0, "nearest_of_exact": None}

@@ -152,7 +152,7 @@ def _places(*at: int) -> frozenset[tuple[str, int]]:
     return frozenset(("talk", place) for place in at)
 
 
-async def test_answers_are_looked_for_in_a_crowd(ground: Ground) -> None:
+async def test_answers_are_looked_for_in_a_crowd(ground: Ground, planned: PlannedEmbedder) -> None:
     crowd = await bench_crowd.fill(ground, [_conversation()], 200)
 
     await bench_crowd.ask(ground, crowd, [_conversation()], progress=unwatched)
@@ -163,7 +163,7 @@ async def test_answers_are_looked_for_in_a_crowd(ground: Ground) -> None:
         "SELECT count(*) FROM mnemic.turns WHERE tsv @@ 'bee | cello | tartu'"
     )
     await connection.close()
-    document = bench_crowd.document_of(crowd)
+    document = bench_crowd.document_of(crowd, ground.tools.settings, planned.signature)
     assert (turns, document["turns"], document["questions"]) == (200, 200, 2)
     assert words > len(TALK), "the crowd speaks of other things"
     assert document["r@20"] == 0.75, "half of one question's evidence does not exist"

@@ -85,12 +85,16 @@ def test_types_limits_and_floors_narrow_a_recall(mnemic: Any) -> None:
     episodes = mnemic("recall", question, "--type", "episodic", "--json").document
     one = mnemic("recall", question, "--limit", "1", "--json").document
     capped = mnemic("recall", question, "--limit", "5000", "--json").document
-    none = mnemic("recall", "Which cheese?", "--floor", "1")
+    none = mnemic("recall", "Which cheese goes with pears?")
+    nothing = mnemic("recall", "Which cheese goes with pears?", "--json").document
 
     assert {hit["kind"] for hit in episodes["hits"]} == {"episode"}
     assert len(one["hits"]) == 1
     assert "limit cut to 100, the largest" in capped["notes"]
-    assert "nothing relevant" in none.out
+    assert none.out.startswith("Nothing found in")
+    assert "Note: nothing relevant: 2 candidates lie below 0.43" in none.out
+    assert (nothing["hits"], nothing["low_confidence"], nothing["degraded"]) == ([], True, [])
+    assert nothing["notes"] == ["nothing relevant: 2 candidates lie below 0.43"]
 
 
 def test_a_filter_narrows_a_recall_and_what_it_keeps_out_says_why(mnemic: Any) -> None:

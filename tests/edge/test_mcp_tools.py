@@ -201,6 +201,19 @@ async def test_what_was_remembered_is_recalled_with_reasons(
     assert answer["limit"] == memory.settings.recall.limit_default
 
 
+async def test_nothing_relevant_is_an_empty_list_that_says_so(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    async with Client(build_server(memory, scope)) as client:
+        await kept(client, "The tomatoes grow behind the shed")
+        answer = await found(client, "which port does the proxy listen on?")
+
+    assert answer["hits"] == []
+    assert answer["low_confidence"] is True
+    assert answer["degraded"] == []
+    assert answer["notes"] == ["nothing relevant: 1 candidate lies below 0.43"]
+
+
 async def test_each_memory_type_is_kept_and_found_as_what_it_is(
     memory: MemoryManager, scope: Scope
 ) -> None:

@@ -45,7 +45,7 @@ class Searched:
 
 def answer_of(tools: Tools, query: RecallQuery, done: Searched, *, started: float) -> Recall:
     """What was found, as it is told; `started` is when it was asked, by `time.perf_counter`."""
-    known = calibration_of(tools)
+    known = calibration_of(tools.settings.embedding, tools.embedder.signature)
     sure = known.confidence.of(done.scored[0].score) if done.scored else 0.0
     asked = bool(query.text)
     return Recall(

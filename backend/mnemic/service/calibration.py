@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mnemic.model.confidence import ConfidenceMap
-from mnemic.model.embedding import CosineScale
+from mnemic.model.embedding import CosineScale, ModelSignature
 from mnemic.service.tools import Tools
+from mnemic.settings import EmbeddingSettings
 from mnemic.store.embedding_models import RegisteredModel
 
 __all__ = ["Calibration", "calibration_of", "scale_of"]
@@ -20,12 +21,11 @@ class Calibration:
     notes: tuple[str, ...] = ()
 
 
-def calibration_of(tools: Tools) -> Calibration:
+def calibration_of(settings: EmbeddingSettings, signature: ModelSignature) -> Calibration:
     """By the settings, else by the model itself; a model that has no map has the default one's.
 
     Then a note says so, for its scores are spread otherwise.
     """
-    settings, signature = tools.settings.embedding, tools.embedder.signature
     if settings.confidence_slope is not None and settings.confidence_offset is not None:
         return Calibration(ConfidenceMap(settings.confidence_slope, settings.confidence_offset))
     if signature.confidence is not None:

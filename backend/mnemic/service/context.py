@@ -80,7 +80,7 @@ def _written(tools: Tools, sources: Sources, budget: int, form: ContextForm) -> 
         sources,
         episodes_max=settings.episodes_max,
         episode_confidence_min=settings.episode_confidence_min,
-        confidence=calibration_of(tools).confidence,
+        confidence=calibration_of(tools.settings.embedding, tools.embedder.signature).confidence,
     )
     return fill(
         choice.known,

@@ -103,6 +103,10 @@ def retrieval(
     together: Annotated[
         bool, typer.Option("--together", help="All conversations in one project, so a larger one.")
     ] = False,
+    ablate: Annotated[
+        bool,
+        typer.Option("--ablate", help="Instead: the score with each of its parts turned off."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask questions whose answers are known, and count how often they are found.
@@ -110,10 +114,17 @@ def retrieval(
     Each conversation is loaded into a project of its own, through the public calls, on servers of
     its own, which are gone afterwards. Vectors alone, BM25 alone and their fusion stand beside.
     What is larger than recall.exact_scan_rows_max gets an index, and is compared with the exact.
+    Questions of one conversation are asked of another too, to see how sure recall is of those.
+    With --ablate every turn is scored in memory, on two halves of the conversations.
     """
-    from mnemic.edge.cli.bench_retrieval import show
+    from mnemic.edge.cli import bench_ablation, bench_retrieval
+    from mnemic.edge.cli.bench_retrieval_command import ablated, retrieved
 
-    document = _run(_retrieved(data, together=together))
+    show: Callable[[dict[str, Any]], None]
+    if ablate:
+        show, document = bench_ablation.show, _run(_ended(ablated(data)))
+    else:
+        show, document = bench_retrieval.show, _run(_ended(retrieved(data, together=together)))
     if as_json:
         write_json(document)
     else:
@@ -172,42 +183,6 @@ def scale(
 async def _ended(work: Coroutine[Any, Any, T]) -> T:
     _end_on_sigterm()
     return await work
-
-
-async def _retrieved(data: Path, *, together: bool) -> dict[str, Any]:
-    from mnemic.edge.cli.bench_questions import read_conversations
-    from mnemic.edge.cli.bench_retrieval import (
-        Asked,
-        ask,
-        document_of,
-        load,
-        memory_to_measure,
-        project_of,
-    )
-    from mnemic.model.transcript import Bounds
-    from mnemic.settings_reading import read_settings
-
-    limits = read_settings(warns=False).limits  # opening memory tells
-    bounds = Bounds(
-        text_chars_max=limits.text_chars_max,
-        metadata_bytes_max=limits.metadata_bytes_max,
-        tags_max=limits.tags_max,
-    )
-    conversations = list(read_conversations(data, bounds=bounds))
-    asked: list[Asked] = []
-    _end_on_sigterm()
-    async with memory_to_measure() as (memory, exact, embedder):
-        with counting("Loading", len(conversations)) as advance:
-            for one in conversations:
-                await load(memory, one, project_of(one, together=together))
-                advance(1)
-        await memory.maintenance.promote_vectors()
-        with counting("Asking", sum(len(one.questions) for one in conversations)) as advance:
-            for one in conversations:
-                scope = project_of(one, together=together)
-                asked += await ask(memory, exact, embedder, one, scope, progress=advance)
-    skipped = sum(one.skipped for one in conversations)
-    return document_of(asked, skipped=skipped, conversations=len(conversations))
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

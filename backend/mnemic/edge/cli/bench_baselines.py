@@ -24,6 +24,7 @@ __all__ = ["Baselines"]
 K1, B = 1.2, 0.75
 RRF_K = 60
 _BATCH = 64
+_SAMPLED = 16
 
 
 class Baselines:
@@ -78,6 +79,11 @@ class Baselines:
             for rank, place in enumerate(ranked, start=1):
                 scores[place] += 1 / (RRF_K + rank)
         return self._ordered([scores[place] for place in self._places])
+
+    async def cosines(self, question: str) -> list[float]:
+        """To every `_SAMPLED`th turn, as if question and turn had been drawn at random."""
+        [asked] = await self._embedder.embed([question])
+        return [sum(map(mul, asked, one)) for one in self._vectors[::_SAMPLED]]
 
     def _ordered(self, scores: Sequence[float]) -> list[Place]:
         order = sorted(range(len(scores)), key=lambda at: -scores[at])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mnemic.edge.cli.bench_baselines import Baselines
+from mnemic.edge.cli.bench_confidence import LIMIT, Judged, Whose, judged, show_curve
 from mnemic.edge.cli.bench_questions import CATEGORIES, Conversation, Place, Question
 from mnemic.edge.cli.writing import write_line
 from mnemic.model.retrieval_measures import (
@@ -36,6 +37,7 @@ __all__ = [
     "RECIPES",
     "Asked",
     "ask",
+    "ask_foreign",
     "document_of",
     "load",
     "memory_to_measure",
@@ -45,7 +47,6 @@ __all__ = [
 RECIPES = ("vector", "bm25", "rrf", "mnemic")
 BUDGETS = (512, 1_024, 2_048, 4_096)
 HITS_MAX = 100
-LIMIT_TIMED = 10
 EXACT_ROWS_MAX = 10_000_000
 _ADVERSARIAL = 5
 _DIGITS = 4
@@ -58,7 +59,8 @@ class Asked:
 
     `above_floor` are the turns of `mnemic` that the default floor keeps; `within` is the share of
     the evidence in its hits that fit into each budget of tokens. `plan` is how the nearest turns
-    were found, and `nearest`, if it was not by comparing all, the share of the true ones.
+    were found, and `nearest`, if it was not by comparing all, the share of the true ones. `judged`
+    is how sure a recall of all kinds was, `cosines` are the question's to turns at random.
     """
 
     question: Question
@@ -68,6 +70,8 @@ class Asked:
     within: dict[int, float]
     plan: Plan
     nearest: float | None
+    judged: Judged
+    cosines: list[float]
 
 
 @asynccontextmanager
@@ -146,7 +150,7 @@ async def _ask(
     }
     # The first to ask embeds the question; nobody finds it in a cache.
     started = time.perf_counter()
-    await memory.recall(question.text, scope=scope, limit=LIMIT_TIMED)
+    await memory.recall(question.text, scope=scope, limit=LIMIT)
     seconds["mnemic"] = time.perf_counter() - started
     for name, rank in others.items():
         started = time.perf_counter()
@@ -158,6 +162,7 @@ async def _ask(
     sessions: dict[UUID, str] = {scope.session(name).id: name for name, _ in conversation.turns}
     ranked["mnemic"] = _places(found.hits, sessions)
     floor = memory.settings.recall.score_floor
+    whose = Whose.ADVERSARIAL if question.category == _ADVERSARIAL else Whose.OWN
     return Asked(
         question=question,
         ranked=ranked,
@@ -171,7 +176,30 @@ async def _ask(
         },
         plan=found.route[0].plan,
         nearest=None,
+        judged=await _judged(memory, question, scope, whose),
+        cosines=await baselines.cosines(question.text),
     )
+
+
+async def _judged(memory: MemoryManager, question: Question, scope: Scope, whose: Whose) -> Judged:
+    found = await memory.recall(question.text, scope=scope, limit=LIMIT, floor=0.0)
+    return judged(found, whose, floor=memory.settings.recall.score_floor)
+
+
+async def ask_foreign(memory: MemoryManager, conversations: Sequence[Conversation]) -> list[Judged]:
+    """Each conversation's questions, asked of the next one, which stands in a project of its own.
+
+    Nothing of one conversation alone, and none of the last category: nobody can answer those.
+    """
+    if len(conversations) < 2:  # noqa: PLR2004 - one has no other
+        return []
+    others = (*conversations[1:], conversations[0])
+    return [
+        await _judged(memory, question, project_of(other, together=False), Whose.FOREIGN)
+        for one, other in zip(conversations, others, strict=True)
+        for question in one.questions
+        if question.category != _ADVERSARIAL
+    ]
 
 
 async def _nearest_found(
@@ -187,7 +215,7 @@ async def _nearest_found(
             {
                 hit.id
                 for hit in found.hits
-                if hit.kind == "turn" and hit.near_place and hit.near_place <= LIMIT_TIMED
+                if hit.kind == "turn" and hit.near_place and hit.near_place <= LIMIT
             }
         )
     return len(near[0] & near[1]) / len(near[1]) if near[1] else 1.0
@@ -221,8 +249,10 @@ def _fitting(hits: Sequence[Hit], budget: int) -> list[Hit]:
     return kept
 
 
-def document_of(asked: Sequence[Asked], *, skipped: int, conversations: int) -> dict[str, Any]:
-    """The figures, all shares from 0 to 1 but for the times."""
+def document_of(
+    asked: Sequence[Asked], *, skipped: int, conversations: int, curve: dict[str, Any]
+) -> dict[str, Any]:
+    """The figures, all shares from 0 to 1 but for the times; `curve` is that of `curve_of`."""
     plain = [one for one in asked if one.question.category != _ADVERSARIAL]
     trick = [one for one in asked if one.question.category == _ADVERSARIAL]
     return {
@@ -234,6 +264,7 @@ def document_of(asked: Sequence[Asked], *, skipped: int, conversations: int) -> 
             str(size): _rounded(mean(one.within[size] for one in plain)) for size in BUDGETS
         },
         "default_floor": _floor(plain),
+        "confidence": curve,
         "routes": _routes(asked),
         "adversarial": {
             "questions": len(trick),
@@ -280,6 +311,13 @@ def _floor(asked: Sequence[Asked]) -> dict[str, float]:
     pairs = [(one.above_floor, one.question.evidence) for one in asked]
     return {
         **{f"r@{k}": _rounded(mean(recall_at(k, *pair) for pair in pairs)) for k in (10, 20)},
+        "costs_r@10": _rounded(
+            mean(
+                recall_at(10, one.ranked["mnemic"], one.question.evidence)
+                - recall_at(10, one.above_floor, one.question.evidence)
+                for one in asked
+            )
+        ),
         "returned": _rounded(mean(len(one.above_floor) for one in asked)),
     }
 
@@ -319,8 +357,10 @@ def show(document: dict[str, Any]) -> None:
     floor = document["default_floor"]
     write_line(
         f"Above the default floor: r@10 {floor['r@10'] * 100:.1f}, r@20 {floor['r@20'] * 100:.1f}, "
-        f"{floor['returned']:.1f} turns a question"
+        f"{floor['returned']:.1f} turns a question; it costs {floor['costs_r@10'] * 100:.1f} "
+        "points of r@10"
     )
+    show_curve(document["confidence"])
     routes = document["routes"]
     if routes[Plan.HNSW]:
         share = routes["nearest_of_exact"] * 100

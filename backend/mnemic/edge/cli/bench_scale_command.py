@@ -48,25 +48,22 @@ async def scaled(asking: Asking) -> dict[str, Any]:
 
 async def crowded(data: Path, rows: int) -> dict[str, Any]:
     """The conversations of a folder among so many turns, in one scope, by the model that is set."""
-    from mnemic.edge.cli.bench_crowd import ask, document_of, fill
+    from mnemic.edge.cli.bench_crowd import admit, ask, ask_foreign, document_of, fill
     from mnemic.edge.cli.bench_ground import ground
-    from mnemic.edge.cli.bench_questions import read_conversations
+    from mnemic.edge.cli.bench_retrieval_command import conversations_of
     from mnemic.embed import open_embedder
-    from mnemic.model.transcript import Bounds
     from mnemic.settings_reading import read_settings
 
     given = read_settings(warns=False)
-    bounds = Bounds(
-        text_chars_max=given.limits.text_chars_max,
-        metadata_bytes_max=given.limits.metadata_bytes_max,
-        tags_max=given.limits.tags_max,
-    )
-    conversations = list(read_conversations(data, bounds=bounds))
+    conversations = conversations_of(data)
     async with AsyncExitStack() as servers:
         with waiting("Starting PostgreSQL and Valkey"):
             made = await servers.enter_async_context(ground(open_embedder(given.embedding)))
         with waiting("Filling the scope"):
             crowd = await fill(made, conversations, rows)
+        with waiting("Asking about what is not there yet"):
+            await ask_foreign(made, crowd, conversations)
+            await admit(made, conversations)
         with counting("Asking", sum(len(one.questions) for one in conversations)) as advance:
             await ask(made, crowd, conversations, progress=advance)
-        return document_of(crowd)
+        return document_of(crowd, made.tools.settings, made.tools.embedder.signature)
