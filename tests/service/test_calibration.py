@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from pydantic import ValidationError
 from mnemic import ConfidenceMap, CosineScale, MemoryManager, ModelSignature, Scope
 from mnemic.embed.minilm import SIGNATURE
 from mnemic.model.embedding import Embedder, Vector
-from mnemic.settings import MemorySettings
+from mnemic.model.ranking_values import Weights
+from mnemic.settings import MemorySettings, RankingSettings
 from mnemic.testing import TickingClock, a_conversation
 from mnemic.wiring import Wiring
 
@@ -141,6 +144,32 @@ async def test_an_episode_is_shown_by_the_map_of_the_model(
 
     assert "episode" not in shown[0]
     assert "episode" in shown[1]
+
+
+async def test_a_weight_that_is_set_counts(
+    memory: MemoryManager, settings: MemorySettings, embedder: Embedder, session: Scope
+) -> None:
+    plain = await memory.recall(QUESTION, scope=session)
+    ranking = settings.ranking.model_copy(update={"cosine": 0.25, "session": 0.0})
+    changed = settings.model_copy(update={"ranking": ranking})
+
+    wiring = Wiring(changed, clock=TickingClock(), embedder=Known(embedder))
+    async with MemoryManager(wiring) as other:
+        found = await other.recall(QUESTION, scope=session, floor=0.0)
+
+    best, before = found.hits[0].reasons, plain.hits[0].reasons
+    assert best.base == pytest.approx(0.25 * best.cosine + 0.75 * best.lex)
+    assert before.base == pytest.approx(0.5 * before.cosine + 0.5 * before.lex)
+    assert (best.session, before.session > 0) == (0.0, True)
+
+
+def test_the_weights_are_those_of_the_formula_unless_they_are_set() -> None:
+    assert MemorySettings().ranking.weights() == Weights()
+    assert set(RankingSettings.model_fields) == {one.name for one in fields(Weights)}
+    for name in ("cosine", "actor", "k1", "long_mixed_length"):
+        for refused in (-0.1, math.nan, math.inf):
+            with pytest.raises(ValidationError):
+                RankingSettings(**{name: refused})
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ async def match_procedures(
         found = await unit.retrieval.procedures(scope, arms)
         candidates = [candidate for candidate, _ in found]
         scale = scale_of(tools, model)
-        scored = ranked(words, candidates, statistics, scale, now=tools.now())
+        scored = ranked(tools, words, candidates, statistics, scale)
         asked.like(scored[:CANDIDATES_MAX])
         # Only those that may be among the answers are read as a whole: the best by what they are
         # weighed by, and those of which no more is known than that their trigger matches.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from uuid import UUID
 
@@ -132,7 +131,7 @@ async def searched(
         by_id = {one.candidate.id: one for one in found}
         candidates = [one.candidate for one in found]
         scale = scale_of(tools, model)
-        scored = ranked(words, candidates, statistics, scale, now=tools.now())
+        scored = ranked(tools, words, candidates, statistics, scale)
         if query.filters is not None:
             scored = [one for one in scored if by_id[one.candidate.id].passes]
         shown = above_floor(scored, floor=query.floor)[: _shown_max(tools, query)]
@@ -247,12 +246,11 @@ def _parted(query: RecallQuery) -> Kinds:
 
 
 def ranked(
+    tools: Tools,
     words: QueryWords,
     candidates: Sequence[Candidate],
     statistics: ScopeStatistics,
     scale: CosineScale | None,
-    *,
-    now: datetime,
 ) -> list[Scored]:
     """The candidates by their scores, the best first."""
     known = frozenset(statistics.actors)
@@ -260,7 +258,8 @@ def ranked(
     told = _rescaled(told, scale)
     if words.unread:
         told = told_apart(told)
-    return score(words, told, statistics.corpus, now=now)
+    weights = tools.settings.ranking.weights()
+    return score(words, told, statistics.corpus, weights, now=tools.now())
 
 
 def _spoken_by(candidate: Candidate, actors: frozenset[str]) -> Candidate:

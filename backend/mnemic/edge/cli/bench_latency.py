@@ -248,7 +248,7 @@ async def _whole(tools: Tools) -> list[_Operation]:
         return await tools.vectors([next(questions)])
 
     async def weigh(_number: int) -> object:
-        return ranked(words, candidates, statistics, scale, now=tools.now())
+        return ranked(tools, words, candidates, statistics, scale)
 
     return [
         _Operation("recall_with_embedding", ask),

@@ -92,7 +92,7 @@ async def memory_to_measure() -> AsyncIterator[tuple[MemoryManager, MemoryManage
     try:
         with throwaway() as folder:
             own = embedded_settings(folder).model_copy(
-                update={"recall": given.recall, "embedding": given.embedding}
+                update={name: getattr(given, name) for name in ("recall", "ranking", "embedding")}
             )
             bound = {"exact_scan_rows_max": EXACT_ROWS_MAX}
             all_compared = own.model_copy(update={"recall": given.recall.model_copy(update=bound)})
