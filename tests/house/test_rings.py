@@ -19,6 +19,8 @@ BESIDE = {
     "embedded": "starts the servers; knows no ring but the errors",
     "settings": "sections are handed to every ring",
     "settings_context": "a section of them",
+    "settings_embedding": "a section of them",
+    "settings_ranking": "a section of them",
     "settings_section": "what each section of them is",
     "settings_values": "values of the settings that are checked, and shown without passwords",
     "settings_reading": "reads them for the entry points and says where each came from",
