@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from mnemic.model.recall import Recall
     from mnemic.settings import MemorySettings
 
-__all__ = ["LIMIT", "Curve", "Judged", "Whose", "curve_of", "judged", "show_curve"]
+__all__ = ["LIMIT", "Curve", "Judged", "Whose", "curve_of", "judged", "renamed", "show_curve"]
 
 LIMIT = 10
 BINS = 10
@@ -33,7 +34,12 @@ class Whose(StrEnum):
     ADVERSARIAL = "adversarial"
     """It is about that memory too, but about what was never said, or asks the wrong person."""
     FOREIGN = "foreign"
-    """It is about another memory."""
+    """It is about another memory, and names whom nobody knows here."""
+    RENAMED = "renamed"
+    """The same, but of those who speak here: in place of each speaker it names one of these."""
+
+
+STRANGERS = (Whose.FOREIGN, Whose.RENAMED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +62,16 @@ class Curve:
     cosines: Sequence[float] = ()
 
 
+def renamed(text: str, theirs: Sequence[str], ours: Sequence[str]) -> str:
+    """The question with our speakers in place of theirs, each as a whole word, in their order."""
+    names = dict(zip(theirs, ours, strict=False))
+    if not names:
+        return text
+    longest = sorted(names, key=len, reverse=True)
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, longest))})\b")
+    return pattern.sub(lambda found: names[found[0]], text)
+
+
 def judged(found: Recall, whose: Whose, *, floor: float) -> Judged:
     """A recall of at most `LIMIT` hits with floor 0, looked at as if the floor had been there."""
     scores = [hit.score for hit in found.hits]
@@ -70,15 +86,12 @@ def judged(found: Recall, whose: Whose, *, floor: float) -> Judged:
 
 
 def curve_of(curve: Curve, settings: MemorySettings, signature: ModelSignature) -> dict[str, Any]:
-    """The figures; shares from 0 to 1. In a bin, and in all, own and foreign weigh alike."""
+    """The figures; shares from 0 to 1. Own answers and those of another kind weigh alike."""
     by_kind = {
         whose: [one for one in curve.judged if one.whose is whose and one.top > 0.0]
         for whose in Whose
     }
-    own, foreign = by_kind[Whose.OWN], by_kind[Whose.FOREIGN]
     known = calibration_of(settings.embedding, signature)
-    fitted = ConfidenceMap.fitted([one.top for one in own], [one.top for one in foreign])
-    bins = _bins(own, foreign)
     return {
         "model": signature.name,
         "map": {**_map(known.confidence), "known": not known.notes},
@@ -86,9 +99,11 @@ def curve_of(curve: Curve, settings: MemorySettings, signature: ModelSignature) 
             whose.value: _asked([one for one in curve.judged if one.whose is whose])
             for whose in Whose
         },
-        "bins": bins,
-        "calibration_error": _error(bins, len(own), len(foreign)),
-        "fitted": _map(fitted) if fitted is not None else None,
+        "against": {
+            other.value: _against(by_kind[Whose.OWN], by_kind[other])
+            for other in STRANGERS
+            if by_kind[Whose.OWN] and by_kind[other]
+        },
         "cosines": (
             {"mean": _rounded(fmean(curve.cosines)), "deviation": _rounded(pstdev(curve.cosines))}
             if curve.cosines
@@ -105,6 +120,17 @@ def _asked(answers: Sequence[Judged]) -> dict[str, Any]:
         "empty": _rounded(mean(one.hits == 0 for one in answers)),
         "hits": _rounded(mean(one.hits for one in answers)),
         "about_other_actor": _rounded(mean(one.about_other for one in answers)),
+    }
+
+
+def _against(own: Sequence[Judged], foreign: Sequence[Judged]) -> dict[str, Any]:
+    """Whether a confidence is the share of own ones among answers that are as sure."""
+    bins = _bins(own, foreign)
+    fitted = ConfidenceMap.fitted([one.top for one in own], [one.top for one in foreign])
+    return {
+        "bins": bins,
+        "calibration_error": _error(bins, len(own), len(foreign)),
+        "fitted": _map(fitted) if fitted is not None else None,
     }
 
 
@@ -134,10 +160,8 @@ def _bins(own: Sequence[Judged], foreign: Sequence[Judged]) -> list[dict[str, An
     return bins
 
 
-def _error(bins: Sequence[dict[str, Any]], own: int, foreign: int) -> float | None:
+def _error(bins: Sequence[dict[str, Any]], own: int, foreign: int) -> float:
     """Expected calibration error (Naeini et al., 2015), own and foreign weighed alike."""
-    if not own or not foreign:
-        return None
     return _rounded(
         sum(
             (one["own"] / own + one["foreign"] / foreign)
@@ -159,7 +183,7 @@ def _rounded(value: float) -> float:
 
 def show_curve(curve: dict[str, Any]) -> None:
     """The figures as tables; shares are in percent."""
-    used, fitted = curve["map"], curve["fitted"]
+    used = curve["map"]
     whose = "its own map" if used["known"] else "NO MAP OF ITS OWN, that of the default model"
     write_line(
         f"Confidence by {curve['model']}, {whose}: "
@@ -174,19 +198,24 @@ def show_curve(curve: dict[str, Any]) -> None:
                 f"{one['empty'] * 100:>13.1f}{one['hits']:>13.1f}"
                 f"{one['about_other_actor'] * 100:>13.1f}{one['confidence'] * 100:>13.1f}"
             )
-    if curve["calibration_error"] is None:
+    if not curve["against"]:
         write_line("No curve: it takes questions of two conversations, asked of each other.")
-        return
-    write_line(f"{'confidence':<13}{'own':>13}{'foreign':>13}{'share of own':>16}")
-    for one in curve["bins"]:
-        share = "" if one["share_own"] is None else f"{one['share_own'] * 100:.1f}"
-        span = f"{one['from']:.1f} to {one['to']:.1f}"
-        write_line(f"{span:<13}{one['own']:>13}{one['foreign']:>13}{share:>16}")
-    write_line(f"Off by {curve['calibration_error'] * 100:.1f} points on the whole.")
-    if fitted is not None:
-        write_line(f"On these questions slope {fitted['slope']:g}, offset {fitted['offset']:g}.")
+    for name, one in curve["against"].items():
+        _show_against(name, one)
     if curve["cosines"] is not None:
         write_line(
             f"Cosines of questions and turns at random: mean {curve['cosines']['mean']:g}, "
             f"deviation {curve['cosines']['deviation']:g}."
         )
+
+
+def _show_against(name: str, against: dict[str, Any]) -> None:
+    write_line(f"{'confidence':<13}{'own':>13}{name:>13}{'share of own':>16}")
+    for one in against["bins"]:
+        share = "" if one["share_own"] is None else f"{one['share_own'] * 100:.1f}"
+        span = f"{one['from']:.1f} to {one['to']:.1f}"
+        write_line(f"{span:<13}{one['own']:>13}{one['foreign']:>13}{share:>16}")
+    fitted = against["fitted"]
+    told = f"slope {fitted['slope']:g}, offset {fitted['offset']:g}" if fitted else "no map"
+    off = against["calibration_error"] * 100
+    write_line(f"Off by {off:.1f} points on the whole; these answers would give {told}.")

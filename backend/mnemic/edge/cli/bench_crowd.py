@@ -12,7 +12,7 @@ import random
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mnemic.edge.cli.bench_confidence import (
@@ -22,10 +22,11 @@ from mnemic.edge.cli.bench_confidence import (
     Whose,
     curve_of,
     judged,
+    renamed,
     show_curve,
 )
 from mnemic.edge.cli.bench_ground import SEED
-from mnemic.edge.cli.bench_questions import CATEGORIES, Conversation, Question
+from mnemic.edge.cli.bench_questions import CATEGORIES, Conversation, Question, speakers
 from mnemic.edge.cli.bench_scale import candidates, promoted, routes_of
 from mnemic.edge.cli.writing import write_line
 from mnemic.model.embedding import Vector
@@ -114,11 +115,18 @@ def _last(conversations: Sequence[Conversation]) -> Conversation | None:
 
 
 async def ask_foreign(made: Ground, crowd: Crowd, conversations: Sequence[Conversation]) -> None:
-    """The questions of the last conversation are asked before it is there, if there are others."""
-    aside = _last(conversations)
-    for question in aside.questions if aside else ():
+    """The questions of the last conversation are asked before it is there, if there are others.
+
+    As they are, and about the speakers of the first.
+    """
+    if (aside := _last(conversations)) is None:
+        return
+    theirs, ours = speakers(aside), speakers(conversations[0])
+    for question in aside.questions:
         if question.category != _ADVERSARIAL:
+            known = replace(question, text=renamed(question.text, theirs, ours))
             crowd.judged.append(await _judged(made, question, Whose.FOREIGN))
+            crowd.judged.append(await _judged(made, known, Whose.RENAMED))
 
 
 async def admit(made: Ground, conversations: Sequence[Conversation]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from mnemic.errors import InvalidInput
 from mnemic.model.transcript import Bounds, Entry, Format, Utterance, read
 
-__all__ = ["Conversation", "Place", "Question", "read_conversations"]
+__all__ = ["Conversation", "Place", "Question", "read_conversations", "speakers"]
 
 Place = tuple[str, int]
 """Where a turn stands: the name of its session, and its position there from 0."""
@@ -43,6 +43,11 @@ class Conversation:
     turns: dict[Place, Utterance]
     questions: tuple[Question, ...]
     skipped: int
+
+
+def speakers(conversation: Conversation) -> tuple[str, ...]:
+    """Who speaks, in the order in which they first do."""
+    return tuple(dict.fromkeys(one.turn.actor for one in conversation.turns.values()))
 
 
 def read_conversations(folder: Path, *, bounds: Bounds) -> Iterator[Conversation]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mnemic.edge.cli.bench_baselines import Baselines
-from mnemic.edge.cli.bench_confidence import LIMIT, Judged, Whose, judged, show_curve
-from mnemic.edge.cli.bench_questions import CATEGORIES, Conversation, Place, Question
+from mnemic.edge.cli.bench_confidence import LIMIT, Judged, Whose, judged, renamed, show_curve
+from mnemic.edge.cli.bench_questions import CATEGORIES, Conversation, Place, Question, speakers
 from mnemic.edge.cli.writing import write_line
 from mnemic.model.retrieval_measures import (
     hit_at,
@@ -189,17 +189,20 @@ async def _judged(memory: MemoryManager, question: Question, scope: Scope, whose
 async def ask_foreign(memory: MemoryManager, conversations: Sequence[Conversation]) -> list[Judged]:
     """Each conversation's questions, asked of the next one, which stands in a project of its own.
 
-    Nothing of one conversation alone, and none of the last category: nobody can answer those.
+    As they are, and about its speakers. Nothing of one conversation alone, and none of the last
+    category: nobody can answer those.
     """
     if len(conversations) < 2:  # noqa: PLR2004 - one has no other
         return []
-    others = (*conversations[1:], conversations[0])
-    return [
-        await _judged(memory, question, project_of(other, together=False), Whose.FOREIGN)
-        for one, other in zip(conversations, others, strict=True)
-        for question in one.questions
-        if question.category != _ADVERSARIAL
-    ]
+    answers = []
+    for one, other in zip(conversations, (*conversations[1:], conversations[0]), strict=True):
+        here, theirs, ours = project_of(other, together=False), speakers(one), speakers(other)
+        for question in one.questions:
+            if question.category != _ADVERSARIAL:
+                known = replace(question, text=renamed(question.text, theirs, ours))
+                answers.append(await _judged(memory, question, here, Whose.FOREIGN))
+                answers.append(await _judged(memory, known, here, Whose.RENAMED))
+    return answers
 
 
 async def _nearest_found(
