@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mnemic import ConfidenceMap, CosineScale, ModelSignature
-from mnemic.edge.cli.bench_confidence import Curve, Judged, Whose, curve_of, show_curve
+from mnemic.edge.cli.bench_confidence import Curve, Judged, Whose, curve_of, renamed, show_curve
 from mnemic.settings import MemorySettings
 
 KNOWN = ModelSignature("tea", "1", 8, scale=CosineScale(), confidence=ConfidenceMap())
@@ -55,29 +55,35 @@ def test_own_and_foreign_weigh_alike_in_a_bin() -> None:
 
     curve = curve_of(Curve(judged=[*own, *foreign]), SETTINGS, KNOWN)
 
-    bins = {one["from"]: one for one in curve["bins"]}
+    against = curve["against"]["foreign"]
+    bins = {one["from"]: one for one in against["bins"]}
     assert bins[0.6]["own"] == 1
     assert bins[0.6]["foreign"] == 10
     assert bins[0.6]["share_own"] == 0.5, "a quarter of each"
     assert (bins[0.9]["share_own"], bins[0.0]["share_own"]) == (1.0, 0.0)
     assert bins[0.3]["share_own"] is None
     # 3/8 and 3/8 of all are off by .05, a quarter by .15.
-    assert curve["calibration_error"] == pytest.approx(0.75 * 0.05 + 0.25 * 0.15)
+    assert list(curve["against"]) == ["foreign"]
+    assert against["calibration_error"] == pytest.approx(0.75 * 0.05 + 0.25 * 0.15)
 
 
 def test_a_confidence_of_one_is_in_the_last_bin() -> None:
-    curve = curve_of(Curve(judged=answers(Whose.OWN, 1.0)), SETTINGS, KNOWN)
+    asked = [*answers(Whose.OWN, 1.0), *answers(Whose.RENAMED, 0.0)]
 
-    assert curve["bins"][-1]["own"] == 1
+    [bins] = [
+        one["bins"] for one in curve_of(Curve(judged=asked), SETTINGS, KNOWN)["against"].values()
+    ]
+
+    assert (bins[-1]["own"], bins[0]["foreign"]) == (1, 1)
 
 
 def test_what_was_answered_with_nothing_at_all_is_no_score() -> None:
     nothing = Judged(whose=Whose.OWN, confidence=0.0, low=True, about_other=False, top=0.0, hits=0)
 
-    curve = curve_of(Curve(judged=[nothing]), SETTINGS, KNOWN)
+    curve = curve_of(Curve(judged=[nothing, *answers(Whose.FOREIGN, 0.1)]), SETTINGS, KNOWN)
 
     assert curve["asked"]["own"]["questions"] == 1
-    assert sum(one["own"] for one in curve["bins"]) == 0
+    assert curve["against"] == {}
 
 
 def test_the_map_of_these_answers_is_told_beside_the_one_in_use() -> None:
@@ -90,9 +96,27 @@ def test_the_map_of_these_answers_is_told_beside_the_one_in_use() -> None:
 
     fitted = ConfidenceMap.fitted([0.7, 1.0, 0.3], [0.2, 0.4, 0.6])
     assert fitted is not None
-    assert curve["fitted"]["slope"] == pytest.approx(fitted.slope, abs=1e-4)
+    assert curve["against"]["foreign"]["fitted"]["slope"] == pytest.approx(fitted.slope, abs=1e-4)
     assert curve["cosines"] == {"mean": 0.1, "deviation": 0.1}
-    assert reversed_["fitted"] is None
+    assert reversed_["against"]["foreign"]["fitted"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("When did Ann meet Annabel?", "When did Mira meet Tom?"),
+        ("What is Ann's job?", "What is Mira's job?"),
+        ("Is the annual fair on?", "Is the annual fair on?"),
+        ("Did Mira see Ann?", "Did Mira see Mira?"),
+        ("What did Cleo say?", "What did Cleo say?"),
+    ],
+)
+def test_a_foreign_question_can_be_about_who_speaks_here(text: str, told: str) -> None:
+    assert renamed(text, ("Ann", "Annabel", "Cleo"), ("Mira", "Tom")) == told
+
+
+def test_nobody_is_renamed_where_nobody_speaks() -> None:
+    assert renamed("Who is Ann?", (), ("Mira",)) == "Who is Ann?"
 
 
 def test_a_model_without_a_map_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,18 +155,22 @@ def test_every_recipe_is_asked_and_its_answers_are_counted(bare: Any, folder: Pa
         best["r@10"] - document["default_floor"]["r@10"]
     )
     assert document["confidence"]["asked"]["foreign"]["questions"] == 0
-    assert document["confidence"]["calibration_error"] is None
+    assert document["confidence"]["against"] == {}
     assert {name: one["questions"] for name, one in told["asked"].items()} == {
         "own": 5,
         "adversarial": 2,
         "foreign": 5,
+        "renamed": 5,
     }
     assert told["map"] == {"slope": 10.9, "offset": 7.6, "known": True}
     assert told["asked"]["own"]["confidence"] > told["asked"]["foreign"]["confidence"] + 0.5
     assert told["asked"]["own"]["hits"] > told["asked"]["foreign"]["hits"]
     assert told["asked"]["foreign"]["empty"] == 1.0
     assert told["asked"]["own"]["empty"] == 0.0
-    assert sum(one["own"] for one in told["bins"]) == 5
+    for against in told["against"].values():
+        assert sum(one["own"] for one in against["bins"]) == 5
+        assert sum(one["foreign"] for one in against["bins"]) == 5
+    assert told["asked"]["renamed"]["confidence"] >= told["asked"]["foreign"]["confidence"]
     assert (both.code, both.err) == (0, "")
     assert "Confidence by all-MiniLM-L6-v2-int8, its own map" in both.out
     assert "No curve" not in both.out

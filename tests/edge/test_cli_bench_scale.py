@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import asyncpg
 import pytest
 
 from mnemic.edge.cli import bench_crowd, bench_scale
+from mnemic.edge.cli.bench_confidence import Whose
 from mnemic.edge.cli.bench_ground import Ground
 from mnemic.edge.cli.bench_peers import load_peers, measure_peers
 from mnemic.edge.cli.bench_questions import Conversation, Question
@@ -173,6 +175,28 @@ async def test_answers_are_looked_for_in_a_crowd(ground: Ground, planned: Planne
         "candidates",
         "recall",
     }
+
+
+async def test_the_last_conversation_is_foreign_until_it_is_there(
+    ground: Ground, planned: PlannedEmbedder
+) -> None:
+    one = _conversation()
+    other = replace(one, name="two")
+    crowd = await bench_crowd.fill(ground, [one, other], 100)
+
+    await bench_crowd.ask_foreign(ground, crowd, [one, other])
+    before = list(crowd.judged)
+    await bench_crowd.admit(ground, [one, other])
+    await bench_crowd.ask(ground, crowd, [one, other], progress=unwatched)
+
+    assert [judged.whose for judged in before] == [Whose.FOREIGN, Whose.RENAMED] * 2
+    document = bench_crowd.document_of(crowd, ground.tools.settings, planned.signature)
+    counts = {name: asked["questions"] for name, asked in document["confidence"]["asked"].items()}
+    assert counts == {"own": 4, "adversarial": 2, "foreign": 2, "renamed": 2}
+    assert document["default_floor"]["costs_r@10"] == pytest.approx(
+        document["r@10"] - document["default_floor"]["r@10"]
+    )
+    bench_crowd.show(document)
 
 
 @pytest.mark.story

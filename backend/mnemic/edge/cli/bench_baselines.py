@@ -12,6 +12,8 @@ from operator import mul
 from typing import TYPE_CHECKING
 
 from mnemic.edge.cli.bench_questions import Place
+from mnemic.model.naming import without_names
+from mnemic.model.words import normal_form
 from mnemic.store.turns import turn_text
 from mnemic.store.wording import words_of
 
@@ -33,6 +35,7 @@ class Baselines:
     def __init__(self, embedder: Embedder, turns: Mapping[Place, TurnCreate]) -> None:
         self._embedder = embedder
         self._places = list(turns)
+        self._actors = tuple(dict.fromkeys(one.actor for one in turns.values()))
         self._texts = [turn_text(one.actor, one.text, one.caption) for one in turns.values()]
         self._vectors: list[Vector] = []
         self._bags = [Counter(words_of(text).stems) for text in self._texts]
@@ -81,8 +84,12 @@ class Baselines:
         return self._ordered([scores[place] for place in self._places])
 
     async def cosines(self, question: str) -> list[float]:
-        """To every `_SAMPLED`th turn, as if question and turn had been drawn at random."""
-        [asked] = await self._embedder.embed([question])
+        """To every `_SAMPLED`th turn, as if question and turn had been drawn at random.
+
+        The question is embedded as recall does it, without the names of those who speak here.
+        """
+        unnamed = without_names(normal_form(question), self._actors).embed_text
+        [asked] = await self._embedder.embed([unnamed])
         return [sum(map(mul, asked, one)) for one in self._vectors[::_SAMPLED]]
 
     def _ordered(self, scores: Sequence[float]) -> list[Place]:
