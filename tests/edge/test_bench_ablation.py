@@ -18,10 +18,14 @@ from mnemic.testing import HashingEmbedder, a_turn
 
 BASE = Variant(name="base")
 _LENDING = tuple(one.lend for one in ON if one.lend is not Lend.NONE)
+CELLO = (
+    "My cello is from Cremona, and I play it every evening after dinner, all alone, until the "
+    "neighbours below begin to knock at the ceiling."
+)
 TALK = (
     ("talk", "Mira", "Have you met Anna? She sails."),
     ("talk", "Tom", "Yes, she bought it last week."),
-    ("talk", "Mira", "My cello is from Cremona, and I play it every evening after dinner, alone."),
+    ("talk", "Mira", CELLO),
     ("later", "Tom", "We moved to Tartu in May."),
     ("later", "Mira", "I keep bees on the roof."),
 )

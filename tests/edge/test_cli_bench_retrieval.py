@@ -166,7 +166,7 @@ def test_every_recipe_is_asked_and_its_answers_are_counted(bare: Any, folder: Pa
     assert told["asked"]["own"]["confidence"] > told["asked"]["foreign"]["confidence"] + 0.5
     assert told["asked"]["own"]["hits"] > told["asked"]["foreign"]["hits"]
     assert told["asked"]["foreign"]["empty"] == 1.0
-    assert told["asked"]["own"]["empty"] == 0.0
+    assert told["asked"]["own"]["empty"] < 0.5
     for against in told["against"].values():
         assert sum(one["own"] for one in against["bins"]) == 5
         assert sum(one["foreign"] for one in against["bins"]) == 5
