@@ -20,7 +20,6 @@ def answers(whose: Whose, *confidences: float, other: bool = False) -> list[Judg
             confidence=one,
             low=one < 0.2,
             about_other=other,
-            top=0.1 + one,
             hits=round(10 * one),
         )
         for one in confidences
@@ -78,7 +77,7 @@ def test_a_confidence_of_one_is_in_the_last_bin() -> None:
 
 
 def test_what_was_answered_with_nothing_at_all_is_no_score() -> None:
-    nothing = Judged(whose=Whose.OWN, confidence=0.0, low=True, about_other=False, top=0.0, hits=0)
+    nothing = Judged(whose=Whose.OWN, confidence=0.0, low=True, about_other=False, hits=0)
 
     curve = curve_of(Curve(judged=[nothing, *answers(Whose.FOREIGN, 0.1)]), SETTINGS, KNOWN)
 
@@ -94,7 +93,10 @@ def test_the_map_of_these_answers_is_told_beside_the_one_in_use() -> None:
         Curve(judged=[*answers(Whose.OWN, 0.1), *answers(Whose.FOREIGN, 0.9)]), SETTINGS, KNOWN
     )
 
-    fitted = ConfidenceMap.fitted([0.7, 1.0, 0.3], [0.2, 0.4, 0.6])
+    score_of = ConfidenceMap().score_of
+    fitted = ConfidenceMap.fitted(
+        [score_of(one) for one in (0.6, 0.9, 0.2)], [score_of(one) for one in (0.1, 0.3, 0.5)]
+    )
     assert fitted is not None
     assert curve["against"]["foreign"]["fitted"]["slope"] == pytest.approx(fitted.slope, abs=1e-4)
     assert curve["cosines"] == {"mean": 0.1, "deviation": 0.1}

@@ -84,3 +84,15 @@ def test_kinds_that_nothing_mixes_give_a_map_all_the_same() -> None:
 )
 def test_scores_that_tell_nothing_give_no_map(own: list[float], foreign: list[float]) -> None:
     assert ConfidenceMap.fitted(own, foreign) is None
+
+
+@pytest.mark.parametrize("top", [-0.5, 0.0, 0.43, 0.77, 1.4, 2.0])
+def test_a_confidence_tells_its_score(top: float) -> None:
+    known = ConfidenceMap()
+
+    assert known.score_of(known.of(top)) == pytest.approx(top)
+
+
+def test_what_is_certain_has_a_score_too() -> None:
+    assert ConfidenceMap().score_of(0.0) < -1.0
+    assert ConfidenceMap().score_of(1.0) > 3.0

@@ -17,11 +17,12 @@ _EXPONENT_MAX = 700.0
 _STEPS_MAX = 50
 _RIDGE = 1e-5
 _SETTLED = 1e-9
+_CHANCE_MIN = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceMap:
-    """confidence = sigmoid(slope · best score - offset), from 0 to 1.
+    """confidence = sigmoid(slope · best score - offset), from 0 to 1; the score as of `surest`.
 
     The default is the default model's: fitted on questions that a conversation answers and on those
     of other conversations, as many of each, so that .7 means seven of ten can be answered.
@@ -42,6 +43,11 @@ class ConfidenceMap:
             return 0.0
         exponent = self.offset - self.slope * top
         return 1.0 / (1.0 + math.exp(max(-_EXPONENT_MAX, min(exponent, _EXPONENT_MAX))))
+
+    def score_of(self, confidence: float) -> float:
+        """The best score that has this confidence, which lies between 0 and 1."""
+        odds = min(max(confidence, _CHANCE_MIN), 1.0 - _CHANCE_MIN)
+        return (math.log(odds / (1.0 - odds)) + self.offset) / self.slope
 
     @classmethod
     def fitted(cls, own: Sequence[float], foreign: Sequence[float]) -> ConfidenceMap | None:

@@ -54,6 +54,7 @@ __all__ = [
     "above_floor",
     "inverse_frequencies",
     "score",
+    "surest",
 ]
 
 DEFAULT_WEIGHTS = Weights()
@@ -316,6 +317,16 @@ def _centred(value: float | None) -> float:
     if isinstance(value, (int, float)) and abs(value) < math.inf:
         return _unit(value) - 0.5
     return 0.0
+
+
+def surest(scored: Sequence[Scored], weights: Weights = DEFAULT_WEIGHTS) -> float:
+    """The best score, as if the one asked about had said half of all; 0 of nothing.
+
+    That is where confidence was measured. Among many an actor is rare, and to be by him adds up to
+    three times as much: to what answers, and to all else that he ever said.
+    """
+    usual = _rarity_boost(0.5, weights)
+    return max((one.score - max(0.0, one.reasons.actor - usual) for one in scored), default=0.0)
 
 
 def above_floor(scored: Sequence[Scored], *, floor: float = 0.43) -> list[Scored]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
-from mnemic.model.ranking import about_other_actor
+from mnemic.model.ranking import about_other_actor, surest
 from mnemic.model.ranking_values import QueryWords, Scored
 from mnemic.model.recall import Hit, MemoryItem, Recall, RecallQuery
 from mnemic.model.route import Leg
@@ -46,7 +46,8 @@ class Searched:
 def answer_of(tools: Tools, query: RecallQuery, done: Searched, *, started: float) -> Recall:
     """What was found, as it is told; `started` is when it was asked, by `time.perf_counter`."""
     known = calibration_of(tools.settings.embedding, tools.embedder.signature)
-    sure = known.confidence.of(done.scored[0].score) if done.scored else 0.0
+    best = surest(done.scored, tools.settings.ranking.weights())
+    sure = known.confidence.of(best) if done.scored else 0.0
     asked = bool(query.text)
     return Recall(
         hits=tuple(

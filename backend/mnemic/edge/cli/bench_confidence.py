@@ -44,13 +44,12 @@ STRANGERS = (Whose.FOREIGN, Whose.RENAMED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What an answer says of itself; `top` is its best score, `hits` how many reach the floor."""
+    """What an answer says of itself; `hits` is how many of it reach the floor."""
 
     whose: Whose
     confidence: float
     low: bool
     about_other: bool
-    top: float
     hits: int
 
 
@@ -80,7 +79,6 @@ def judged(found: Recall, whose: Whose, *, floor: float) -> Judged:
         confidence=found.confidence,
         low=found.low_confidence,
         about_other=found.about_other_actor,
-        top=max(scores, default=0.0),
         hits=sum(score >= floor for score in scores),
     )
 
@@ -88,7 +86,7 @@ def judged(found: Recall, whose: Whose, *, floor: float) -> Judged:
 def curve_of(curve: Curve, settings: MemorySettings, signature: ModelSignature) -> dict[str, Any]:
     """The figures; shares from 0 to 1. Own answers and those of another kind weigh alike."""
     by_kind = {
-        whose: [one for one in curve.judged if one.whose is whose and one.top > 0.0]
+        whose: [one for one in curve.judged if one.whose is whose and one.confidence > 0.0]
         for whose in Whose
     }
     known = calibration_of(settings.embedding, signature)
@@ -100,7 +98,7 @@ def curve_of(curve: Curve, settings: MemorySettings, signature: ModelSignature) 
             for whose in Whose
         },
         "against": {
-            other.value: _against(by_kind[Whose.OWN], by_kind[other])
+            other.value: _against(known.confidence, by_kind[Whose.OWN], by_kind[other])
             for other in STRANGERS
             if by_kind[Whose.OWN] and by_kind[other]
         },
@@ -123,10 +121,15 @@ def _asked(answers: Sequence[Judged]) -> dict[str, Any]:
     }
 
 
-def _against(own: Sequence[Judged], foreign: Sequence[Judged]) -> dict[str, Any]:
+def _against(
+    used: ConfidenceMap, own: Sequence[Judged], foreign: Sequence[Judged]
+) -> dict[str, Any]:
     """Whether a confidence is the share of own ones among answers that are as sure."""
     bins = _bins(own, foreign)
-    fitted = ConfidenceMap.fitted([one.top for one in own], [one.top for one in foreign])
+    fitted = ConfidenceMap.fitted(
+        [used.score_of(one.confidence) for one in own],
+        [used.score_of(one.confidence) for one in foreign],
+    )
     return {
         "bins": bins,
         "calibration_error": _error(bins, len(own), len(foreign)),
