@@ -67,12 +67,11 @@ def test_own_and_foreign_weigh_alike_in_a_bin() -> None:
 
 
 def test_a_confidence_of_one_is_in_the_last_bin() -> None:
-    asked = [*answers(Whose.OWN, 1.0), *answers(Whose.RENAMED, 0.0)]
+    asked = [*answers(Whose.OWN, 1.0), *answers(Whose.RENAMED, 0.01)]
 
-    [bins] = [
-        one["bins"] for one in curve_of(Curve(judged=asked), SETTINGS, KNOWN)["against"].values()
-    ]
+    against = curve_of(Curve(judged=asked), SETTINGS, KNOWN)["against"]
 
+    bins = against["renamed"]["bins"]
     assert (bins[-1]["own"], bins[0]["foreign"]) == (1, 1)
 
 

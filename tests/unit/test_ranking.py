@@ -21,6 +21,7 @@ from mnemic.model.ranking import (
     above_floor,
     inverse_frequencies,
     score,
+    surest,
 )
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
@@ -272,6 +273,34 @@ def test_rare_words_weigh_more_and_every_weight_is_above_zero() -> None:
 
     assert idf["none"] == idf["worse"] > idf["b"] > idf["a"] == idf["bad"] > 0.0
     assert idf["b"] == pytest.approx(math.log(1 + 99.5 / 1.5))
+
+
+def test_who_speaks_rarely_makes_an_answer_no_surer() -> None:
+    turn = a_turn(1, "green tea", cosine=0.6)
+    shares = (0.5, 0.01, 0.0001)
+    rows = [replace(CORPUS, actor_shares={"Quinn": share}) for share in shares]
+
+    found = [ranked(asked("tea", named=("Quinn",)), turn, corpus=one) for one in rows]
+
+    scores = [scored[0].score for scored in found]
+    assert scores[0] < scores[1] < scores[2]
+    assert [surest(scored) for scored in found] == [pytest.approx(scores[0])] * 3
+
+
+def test_the_surest_need_not_be_the_first() -> None:
+    rare = replace(CORPUS, actor_shares={"Quinn": 0.001, "Robin": 0.999})
+    his = a_turn(1, cosine=0.3, session_id=UUID(int=8))
+    other = a_turn(2, "tea", cosine=0.3, actor="Robin", session_id=UUID(int=9))
+
+    scored = ranked(asked("tea", named=("Quinn",)), his, other, corpus=rare)
+
+    [first, second] = scored
+    assert (first.candidate.id.int, second.candidate.id.int) == (1, 2)
+    assert surest(scored) == second.score > first.score - first.reasons.actor + A_HALF
+
+
+def test_of_nothing_the_surest_is_none() -> None:
+    assert surest([]) == 0.0
 
 
 def test_hits_below_the_floor_are_dropped_in_order() -> None:
