@@ -9,23 +9,23 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import MemoryManager, Recall, Scope
+from mnemic import MemoryManager, ProcedureCreate, Recall, Scope, Step
 from mnemic.service.question import arms_of
 from mnemic.service.recall import parse_query
 from mnemic.service.tools import Tools
 from mnemic.settings import MemorySettings
-from mnemic.testing import a_fact
+from mnemic.testing import a_conversation, a_fact
 from mnemic.wiring import Wiring
 
-FACTS, FEW, MANY = 30, 10, 1_000
+TURNS, FEW, MANY = 30, 10, 1_000
 KEPT = 5
 
 
-def _by_words(found: Recall) -> list[UUID]:
-    """What the words found among the facts, the best first."""
+def _by_words(found: Recall, kind: str = "turn") -> list[UUID]:
+    """What the words found among those of a kind, the best first."""
     assert found.explanation is not None
-    [arm] = [one for one in found.explanation.arms if (one.kind, one.name) == ("fact", "words")]
-    return [hit.id for hit in arm.hits]
+    arms = {(one.kind, one.name): one.hits for one in found.explanation.arms}
+    return [hit.id for hit in arms.get((kind, "words"), ())]
 
 
 async def _words_of(
@@ -45,7 +45,14 @@ async def _words_of(
         )
 
 
-@pytest.mark.parametrize("limit", [KEPT, FACTS])
+async def _told(memory: MemoryManager, scope: Scope) -> dict[UUID, str]:
+    """Turns about tea, every second of them about green tea."""
+    said = [f"{'green' if place % 2 else 'black'} tea {place}" for place in range(TURNS)]
+    kept = await memory.sessions.append(a_conversation(said), scope=scope.session("tea"))
+    return dict(zip((turn.id for turn in kept), said, strict=True))
+
+
+@pytest.mark.parametrize("limit", [KEPT, TURNS])
 @pytest.mark.parametrize(
     ("question", "among"),
     [
@@ -63,10 +70,8 @@ async def test_what_has_another_word_of_the_question_too_is_found_first(
     among: str,
     limit: int,
 ) -> None:
-    told = {}
-    for number in range(FACTS):
-        said = f"{'green' if number % 2 else 'black'} tea {number}"
-        told[(await memory.store_fact(a_fact(object=said), scope=scope)).id] = said
+    told = await _told(memory, scope)
+    scope = scope.session("tea")
     ask = partial(_words_of, settings, embedder, scope, question, limit=limit)
 
     few, many = await ask(documents_max=FEW), await ask(documents_max=MANY)
@@ -82,9 +87,8 @@ async def test_common_words_are_matched_together_and_only_where_enough_have_both
 ) -> None:
     memory = MemoryManager(Wiring(tools.settings))
     memory._opened = tools
-    for number in range(FACTS):
-        said = f"{'green' if number % 2 else 'black'} tea {number}"
-        await memory.store_fact(a_fact(object=said), scope=scope)
+    await _told(memory, scope)
+    scope = scope.session("tea")
     bounds = {"lexical_candidates_max": FEW, "candidates_max": KEPT}
     recall = tools.settings.recall.model_copy(update=bounds)
     bound = replace(tools, settings=tools.settings.model_copy(update={"recall": recall}))
@@ -98,3 +102,26 @@ async def test_common_words_are_matched_together_and_only_where_enough_have_both
         "('green') & ('tea')",
         "'green'",
     ]
+
+
+async def test_a_few_facts_and_procedures_are_found_beside_many_turns(
+    tools: Tools, scope: Scope
+) -> None:
+    memory = MemoryManager(Wiring(tools.settings))
+    bounds = {"lexical_candidates_max": FEW, "candidates_max": KEPT}
+    recall = tools.settings.recall.model_copy(update=bounds)
+    memory._opened = replace(tools, settings=tools.settings.model_copy(update={"recall": recall}))
+    await _told(memory, scope)
+    scope = scope.session("tea")
+    fact = await memory.store_fact(a_fact(object="green cups"), scope=scope)
+    steps = (Step(action="Heat the water to 80 degrees"),)
+    way = ProcedureCreate(name="Brew green leaves", steps=steps)
+    procedure = await memory.at(scope).procedural.record_procedure(way)
+
+    found = await memory.recall("green tea", scope=scope, floor=0.0, limit=KEPT, explain=True)
+    fitting = await memory.at(scope).procedural.find_matching("green tea")
+
+    assert found.explanation is not None
+    assert _by_words(found, "fact") == [fact.id]
+    assert _by_words(found, "procedure") == [procedure.id]
+    assert [one.id for one in fitting] == [procedure.id]

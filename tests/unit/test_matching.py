@@ -11,7 +11,7 @@ from mnemic.model.matching import Matching, match_stems
 from mnemic.store.wording import match_text
 
 FREQUENCIES = {"rare": 3, "some": 40, "common": 90_000, "usual": 80_000}
-matched = partial(match_stems, frequencies=FREQUENCIES, documents=100_000, wanted=30)
+matched = partial(match_stems, frequencies=FREQUENCIES, documents=100_000, turns=100_000, wanted=30)
 
 
 def test_the_rarest_words_are_matched_within_the_budget() -> None:
@@ -33,9 +33,10 @@ def test_the_others_are_not_asked_for_where_too_few_would_have_both() -> None:
     few = partial(matched, ("rare", "some"), documents_max=2)
 
     assert few() == Matching(("rare",))
-    assert few(documents=60, wanted=1) == Matching(("rare",), ("some",))
-    assert few(documents=61, wanted=1) == Matching(("rare",))
-    assert few(documents=0, wanted=1) == Matching(("rare",))
+    assert few(documents=60, turns=60, wanted=1) == Matching(("rare",), ("some",))
+    assert few(documents=61, turns=61, wanted=1) == Matching(("rare",))
+    assert few(documents=60, turns=59, wanted=1) == Matching(("rare",))
+    assert few(documents=0, turns=0, wanted=1) == Matching(("rare",))
 
 
 @given(
@@ -50,6 +51,7 @@ def test_what_is_matched_stays_within_the_budget_or_is_the_rarest(
         tuple(frequencies),
         frequencies,
         documents=documents,
+        turns=documents,
         documents_max=documents_max,
         wanted=30,
     )

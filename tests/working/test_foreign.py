@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from uuid import uuid4
 
 import pytest
 from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
 from mnemic.embedded import EmbeddedServers
 from mnemic.errors import MnemicError
 from mnemic.model.scope import Scope
 from mnemic.model.working import TaskState
+from mnemic.store.working.faults import translated
 from mnemic.store.working.keys import TASK, ScopeKeys, scope_keys
 from mnemic.store.working.opening import WorkingPlaces
 from mnemic.testing.builders import a_scope
@@ -38,6 +40,10 @@ SPOILT: dict[str, Spoil] = {
     "the gate is theirs": lambda redis, keys: redis.hset(keys.values, "g", "theirs"),
     "the gate is bytes": lambda redis, keys: redis.hset(keys.values, "g", b"\xff" * 80),
     "a counter is a word": lambda redis, keys: redis.hset(keys.heads, "#b", "theirs"),
+    "a counter is a fraction": lambda redis, keys: redis.hset(keys.heads, "#b", "1.5"),
+    "keys are a word": lambda redis, keys: redis.hset(keys.heads, "#k", "theirs"),
+    "the floor is a word": lambda redis, keys: redis.hset(keys.heads, "#f", "theirs"),
+    "notes are a fraction": lambda redis, keys: redis.hset(keys.heads, "#n", "1.5"),
     "notes end at a word": lambda redis, keys: redis.hset(keys.heads, "#x", "theirs"),
     "a note is bytes": lambda redis, keys: redis.hset(keys.notes, uuid4().hex, b"\xff" * 20),
 }
@@ -66,11 +72,18 @@ def scope() -> Scope:
     return a_scope(f"foreign {uuid4()}").session("s")
 
 
+@pytest.fixture
+async def redis(servers: EmbeddedServers) -> AsyncIterator[Redis]:
+    """Whoever else writes there."""
+    made = Redis.from_url(servers.redis_url)
+    yield made
+    await made.aclose()
+
+
 @pytest.mark.parametrize("spoilt", SPOILT)
 async def test_what_others_wrote_is_told_by_name_and_nothing_else_breaks(
-    places: WorkingPlaces, servers: EmbeddedServers, scope: Scope, spoilt: str
+    places: WorkingPlaces, redis: Redis, scope: Scope, spoilt: str
 ) -> None:
-    redis = Redis.from_url(servers.redis_url)
     keys = scope_keys(contract_settings().namespace, scope)
     memory, told = WorkingMemory(places, scope), []
     beside = WorkingMemory(places, a_scope("foreign beside"))
@@ -95,7 +108,6 @@ async def test_what_others_wrote_is_told_by_name_and_nothing_else_breaks(
     await redis.delete(keys.values, keys.heads, keys.notes)
     await memory.set("held", 3)
     assert await memory.get("held") == 3
-    await redis.aclose()
 
 
 def _replaced(spoilt: str) -> str:
@@ -103,3 +115,18 @@ def _replaced(spoilt: str) -> str:
     return {"values are a text": "v", "heads are a list": "h", "notes are a set": "n"}.get(
         spoilt, ""
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Script killed by user with SCRIPT KILL. script: 71f0a, on @user_script:2.",
+        "Unknown Redis command called from script script: 71f0a, on @user_script:5.",
+        "user_script:9: Script attempted to access nonexistent global variable 'x'",
+    ],
+)
+def test_what_is_no_fault_of_the_data_is_told_as_it_is(words: str) -> None:
+    told = translated(ResponseError(words), sent=True)
+
+    assert type(told) is MnemicError
+    assert str(told) == f"Valkey answered with an error: {words}"

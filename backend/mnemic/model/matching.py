@@ -26,6 +26,7 @@ def match_stems(
     frequencies: Mapping[str, int],
     *,
     documents: int,
+    turns: int,
     documents_max: int,
     wanted: int,
 ) -> Matching:
@@ -35,8 +36,9 @@ def match_stems(
     finds something. Match with these, rank with all.
 
     If that one alone goes beyond, what has another stem of the question too ranks above what has
-    not. So the others are asked for beside it, if by chance alone `wanted` of the `documents` would
-    have both, twice over: df · min(1, Σ df of the others / documents) ≥ 2 · wanted.
+    not. So of turns the others are asked for beside it, if by chance alone `wanted` of the `turns`
+    among the `documents` would have both, twice over:
+    df · turns / documents · min(1, Σ df of the others / documents) ≥ 2 · wanted.
     """
     chosen: list[str] = []
     common: list[tuple[int, str]] = []
@@ -49,6 +51,6 @@ def match_stems(
             chosen.append(stem)
     if total > documents_max and documents:
         share = min(1.0, sum(df for df, _ in common) / documents)
-        if total * share >= SPARE * wanted:
+        if total * share * turns / documents >= SPARE * wanted:
             return Matching(tuple(chosen), tuple(stem for _, stem in common))
     return Matching(tuple(chosen))

@@ -73,6 +73,7 @@ def _arms(
         words.stems,
         statistics.corpus.frequencies,
         documents=statistics.corpus.documents,
+        turns=statistics.turns,
         documents_max=settings.lexical_candidates_max,
         wanted=max(settings.candidates_max, limit),
     )

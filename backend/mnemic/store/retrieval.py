@@ -106,12 +106,13 @@ def arms_of_kind(
 ) -> dict[str, str]:
     """The arms that look among the memories of a kind, by name.
 
-    The nearest of the legs in `given` were found before; "actor" is one of them.
+    The nearest of the legs in `given` were found before; "actor" is one of them. Common words are
+    matched together among all turns alone: what is few seldom has both.
     """
-    function = "lexical" if noun == "turn" else f"lexical_{noun}s"
+    function, match = ("lexical", "match") if noun == "turn" else (f"lexical_{noun}s", "either")
     arms = {
         "near": _NEAR.format(noun=noun, narrow=""),
-        "words": _WORDS.format(function=function, match="match", scopes=_SCOPES),
+        "words": _WORDS.format(function=function, match=match, scopes=_SCOPES),
     }
     if with_actor:
         arms["actor_near"] = _NEAR.format(noun=noun, narrow="AND v.actor_id = :actor")
@@ -196,8 +197,8 @@ PROCEDURES = _others(
 class CandidateQuery:
     """What the arms look for; without a vector or without words that arm finds nothing.
 
-    `match` is what full text is asked for. `either` is the same without what common words must
-    stand beside, for those who look among fewer than all; as `match` if it is not given.
+    `match` is what full text is asked for among all turns. `either` is the same without what common
+    words must stand beside, for who looks among fewer; as `match` if it is not given.
     `further` is what other arms found already, `given` the nearest of the legs that went by an
     index, best first; see `approximate`.
     """

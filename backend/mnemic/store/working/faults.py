@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from redis import exceptions as redis_faults
 
 from mnemic.errors import ConfigurationError, MnemicError, StoreUnavailable
@@ -38,7 +40,12 @@ _BY_KIND: tuple[tuple[_Faults, type[MnemicError], str], ...] = (
 )
 
 
-_FOREIGN = ("WRONGTYPE", "user_script")
+# What a script cannot do with what it has read: not what it was stopped by, nor what it lacks.
+_FOREIGN = re.compile(
+    r"WRONGTYPE|hash value is not an? (?:integer|float)|value is not an integer|"
+    r"attempt to (?:compare|perform arithmetic on|concatenate|index) |malformed|"
+    r"bad argument #\d+ to '(?:format|max|min|floor|sub|match)'"
+)
 
 
 class Away(Exception):
@@ -52,9 +59,9 @@ class Away(Exception):
 def foreign() -> MnemicError:
     """What is raised where the server holds under our keys what we did not write."""
     return MnemicError(
-        "Valkey holds something under Mnemic's keys that Mnemic did not write; nothing was "
-        "changed. Keep other writers out of mnemic:*, or set MEM_WORKING__NAMESPACE to a name that "
-        "they do not use, and delete what they wrote."
+        "Valkey holds something under Mnemic's keys that Mnemic did not write; the scope may be "
+        "changed in part. Keep other writers out of mnemic:*, or set MEM_WORKING__NAMESPACE to a "
+        "name that they do not use, and delete what they wrote."
     )
 
 
@@ -79,6 +86,6 @@ def _refused(words: str) -> MnemicError:
         return StoreUnavailable(
             "Valkey refuses writes because it cannot save to its disk; nothing was changed."
         )
-    if any(sign in words for sign in _FOREIGN):
+    if _FOREIGN.search(words):
         return foreign()
     return MnemicError(f"Valkey answered with an error: {words}")
