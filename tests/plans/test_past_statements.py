@@ -19,7 +19,7 @@ TYPES = {
     **dict.fromkeys(("tenant",), "uuid"),
     **dict.fromkeys(("scopes", "also"), "uuid[]"),
     **dict.fromkeys(("near", "words", "actors_max", "things_max", "pending_max"), "bigint"),
-    **dict.fromkeys(("match", "rank"), "text"),
+    **dict.fromkeys(("match", "either", "rank"), "text"),
     **dict.fromkeys(("terms", "names"), "text[]"),
     "vector": "halfvec",
     "model": "smallint",
@@ -30,6 +30,7 @@ ASKED = {
     "words": "30",
     "around": "ARRAY[-2, -1, 0, 1, 2]",
     "match": "'''word7'''",
+    "either": "'''word7'''",
     "rank": "'''word7'''",
     "also": "ARRAY[]::uuid[]",
     "true_at": "NULL",
@@ -81,6 +82,14 @@ async def test_vectors_of_the_past_are_read_where_they_stand_and_at_once(
     by_key = [node for node in nodes if node.get("Index Name") == "turns_pkey"]
     assert sum(node["Actual Loops"] for node in by_key) <= 1_000
     assert _touched(nodes, "turns") <= 4 * ROWS
+
+
+async def test_of_turns_which_never_change_no_history_is_read(busy: Any) -> None:
+    nodes = await _plan(busy, retrieval.TURNS.past, BEFORE)
+
+    assert {"memory_history", "past_vectors"}.isdisjoint(
+        node.get("Relation Name") for node in nodes
+    )
 
 
 @pytest.mark.parametrize(("at", "changed"), [(NOW, 0), (BEFORE, CHANGED)])

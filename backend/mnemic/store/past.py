@@ -257,26 +257,31 @@ def _vectors(noun: str, asked: _Asked) -> str:
     if asked.by_key or (noun == "fact" and asked.timed):
         return _vectors_one_by_one(noun, asked)
     rows = _embedded(noun, asked)
-    actor = {"p": ", p.actor_id", "m": ", m.actor_id"} if noun == "turn" else {"p": "", "m": ""}
+    actor = ", p.actor_id" if noun == "turn" else ""
     # `IS TRUE` keeps the planner from joins, of which it would have to guess how many rows are
     # known: it asks for each vector, or for all of the scope's at once where all are read.
-    return f"""(
-        SELECT p.tenant_id, p.model_id, p.scope_id, p.memory_id{actor["p"]}, p.embedding
+    standing = f"""
+        SELECT p.tenant_id, p.model_id, p.scope_id, p.memory_id{actor}, p.embedding
           FROM {SCHEMA}.{noun}_vectors p
          WHERE {{{asked.within}:p}}
            AND (EXISTS (SELECT FROM {rows} m
-                         WHERE {{{asked.within}:m}} AND m.id = p.memory_id)) IS TRUE
+                         WHERE {{{asked.within}:m}} AND m.id = p.memory_id)) IS TRUE"""
+    if f"{noun}s" not in TRACKED:  # nothing of it changes, so its vector was never another
+        return f"({standing})"
+    return f"""({standing}
            AND (EXISTS (SELECT FROM {SCHEMA}.memory_history h
                           JOIN {SCHEMA}.past_vectors k ON {{tenant:k}} AND k.change_id = h.id
                          WHERE {_CHANGED.format(id="p.memory_id")}
                            AND k.model_id = p.model_id)) IS NOT TRUE
         UNION ALL
-        SELECT m.tenant_id, k.model_id, m.scope_id, m.id AS memory_id{actor["m"]}, k.embedding
+        SELECT m.tenant_id, k.model_id, m.scope_id, m.id AS memory_id, k.embedding
           FROM (SELECT DISTINCT ON (h.memory_id, k.model_id)
                        h.memory_id, k.model_id, k.embedding
                   FROM {SCHEMA}.memory_history h
                   JOIN {SCHEMA}.past_vectors k ON {{tenant:k}} AND k.change_id = h.id
                  WHERE {{tenant:h}} AND h.known_until > :known_at
+                   AND (h.memory_id IN (SELECT m.id FROM {rows} m
+                                         WHERE {{{asked.within}:m}})) IS TRUE
                  ORDER BY h.memory_id, k.model_id, h.known_until, h.place) k
           JOIN {rows} m ON m.id = k.memory_id
          WHERE {{{asked.within}:m}})"""
@@ -285,6 +290,12 @@ def _vectors(noun: str, asked: _Asked) -> str:
 def _vectors_one_by_one(noun: str, asked: _Asked) -> str:
     """The same for each memory by itself; of a fact that was true then, the last that it had."""
     actor = ", m.actor_id" if noun == "turn" else ""
+    if f"{noun}s" not in TRACKED:
+        return f"""(
+        SELECT m.tenant_id, v.model_id, m.scope_id, m.id AS memory_id{actor}, v.embedding
+          FROM {_embedded(noun, asked)} m
+         CROSS JOIN LATERAL (SELECT p.model_id, p.embedding FROM {SCHEMA}.{noun}_vectors p
+                              WHERE {{tenant:p}} AND p.memory_id = m.id OFFSET 0) v)"""
     rows, wanted, since = _embedded(noun, asked), "true", "(h.known_until > :known_at) IS TRUE"
     if noun == "fact" and asked.timed:
         rows, since = _table("facts", asked), "true"
