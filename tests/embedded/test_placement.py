@@ -97,7 +97,8 @@ def test_root_with_a_closed_home_keeps_the_data_elsewhere_and_says_so(
 
 def test_data_elsewhere_are_never_mistaken_for_those_of_another_folder(closed_home: Path) -> None:
     data = closed_home / "data"
-    start(EmbeddedSettings(data_dir=data), durable=False).close()
+    # Durable: other programs sweep throwaway data elsewhere whose folder is gone.
+    start(EmbeddedSettings(data_dir=data)).close()
     home = home_of(data)
 
     data.rename(closed_home / "moved")

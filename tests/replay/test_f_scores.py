@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from mnemic import EpisodeCreate, MemoryManager, Scope, VectorState
+from mnemic.model.confidence import ConfidenceMap
 from mnemic.model.embedding import Vector
 from mnemic.model.ranking import (
     Candidate,
@@ -21,7 +22,6 @@ from mnemic.model.ranking import (
     Scored,
     Weights,
     above_floor,
-    confidence,
     score,
 )
 from mnemic.testing import TickingClock, a_fact, a_turn
@@ -290,8 +290,8 @@ def test_f14_one_result_alone_scores_what_it_scores_among_others(given: float) -
 
     assert alone == among
     assert alone.reasons.cosine == min(max(given, 0.0), 1.0)
-    assert 0.0 < confidence(alone.score) < 1.0
-    assert confidence(alone.score) < confidence(alone.score + 0.1)
+    assert 0.0 < ConfidenceMap().of(alone.score) < 1.0
+    assert ConfidenceMap().of(alone.score) < ConfidenceMap().of(alone.score + 0.1)
 
 
 async def test_f15_a_question_of_a_time_is_answered_with_real_scores(
@@ -332,7 +332,7 @@ def test_f18_what_is_no_number_passes_no_threshold_and_drops_nobody() -> None:
     assert kept[0].candidate.id == near.id
     unranked = found[near.id]._replace(score=math.nan)
     assert above_floor([unranked], floor=0.0) == []
-    assert confidence(math.nan) == 0.0
+    assert ConfidenceMap().of(math.nan) == 0.0
 
 
 async def test_f18_a_memory_without_a_vector_has_its_place_and_its_time(
