@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,36 @@ from mnemic.model.filters import DEPTH_MAX, PARTS_MAX, AllOf, AnyOf, Compare, No
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 RED = where("tags").eq("red")
+NEW_YEAR = datetime(1000, 1, 1, tzinfo=timezone(timedelta(hours=5)))  # the old year in UTC
+
+
+class Posing(str):
+    """A text that looks like another, and is spelt as it likes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'red'"
+
+    def __str__(self) -> str:
+        return "eq"
+
+
+class Moment(datetime):
+    """A time with a spelling of its own."""
+
+    def __repr__(self) -> str:
+        return "now"
+
+
+class Identity(UUID):
+    """An id with a spelling of its own."""
+
+    def __repr__(self) -> str:
+        return "me"
+
+
+EARLIER = Compare("occurred_at", "lt", datetime(2026, 3, 1, tzinfo=UTC))
 
 
 WRONG: list[tuple[Callable[[], object], str]] = [
@@ -30,16 +61,40 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: where("pinned").eq(1), "true or false"),
     (lambda: where("occurred_at").ge(AT.replace(tzinfo=None)), "zone"),
     (lambda: where("tags").eq(["a"]), "for several use in"),
-    (lambda: where("tags").in_("red"), "in must be a list"),
-    (lambda: where("tags").in_(one for one in "red"), "in must be a list"),
+    (lambda: where("metadata.team", "name"), 'use where("metadata", "team", "name")'),
+    (lambda: where("metadata.a\\.b.c", "d"), 'use where("metadata", "a.b", "c", "d")'),
+    (lambda: where("metadata.team", 1), "must be text"),
+    (lambda: where("tags").in_("red"), "in must be a list of at most 1000 values, not 'red'"),
+    (lambda: where("tags").in_(b"red"), "not a bytes"),
+    (lambda: where("tags").in_({"red": 1}), "not a dict"),
+    (lambda: where("tags").in_(one for one in "red"), "not a generator"),
+    (lambda: where("tags").in_(7), "not 7"),
+    (lambda: where("trust").in_(range(10**12)), "at most 1000 values, not of more"),
     (lambda: where("tags").exists(present="no"), "exists must be true or false"),
     (lambda: where("tags") == "red", "compared by its methods; use eq"),
     (lambda: where("importance") > 0.5, "compared by its methods; use eq"),
     (lambda: RED and RED, "use &, | and ~"),
     (lambda: not RED, "use &, | and ~"),
-    (lambda: RED & {"tags": "red"}, "use where(…) or Filter.from_json"),
+    (lambda: RED & {"tags": "red"}, 'use where("outcome").eq("success") or Filter.from_json'),
     (lambda: RED | where("tags"), "joined with a filter, not with a FilterField"),
+    (lambda: RED & where("tags"), "joined with a filter, not with a FilterField"),
     (lambda: RED | None, "joined with a filter, not with None"),
+    (lambda: RED & 5, "joined with a filter, not with 5"),
+    (lambda: None | RED, "joined with a filter, not with None"),
+    (lambda: {"tags": "red"} & RED, "joined with a filter, not with a dict"),
+    (lambda: where("pinned") and RED, "compare it first"),
+    (lambda: where("pinned") or RED, "compare it first"),
+    (lambda: not where("pinned"), "compare it first"),
+    (lambda: ~where("pinned"), "compare it first"),
+    (lambda: where("pinned") & RED, "compare it first"),
+    (lambda: where("pinned") | RED, "compare it first"),
+    (lambda: where("pinned") ^ RED, "compare it first"),
+    (lambda: where("pinned") & where("tags"), "compare it first"),
+    (lambda: {"tags": "red"} | where("pinned"), "compare it first"),
+    (lambda: "red" in where("tags"), "compared by its methods; use eq"),
+    (lambda: where("metadata.at").lt(AT.replace(year=999)), "the years 1000 to 8999"),
+    (lambda: where("metadata.at").in_([AT.replace(year=9000)]), "this one is in 9000; use"),
+    (lambda: where("metadata.at").ge(NEW_YEAR), "this one is in 999; use"),
     (lambda: checked_filter(where("tags")), "must be an object such as"),
     (lambda: checked_filter(where), "must be an object such as"),
     (lambda: checked_filter(Filter()), "must be an object such as"),
@@ -58,6 +113,10 @@ WRONG: list[tuple[Callable[[], object], str]] = [
         (where("session").eq(UUID(int=1)), {"session": {"eq": str(UUID(int=1))}}),
         (where("tags").in_(("a", "b")), {"tags": {"in": ["a", "b"]}}),
         (where("tags").in_([]), {"tags": {"in": []}}),
+        (where("tags").in_({"a": 1}.keys()), {"tags": {"in": ["a"]}}),
+        (where("tags").in_({"x": "a"}.values()), {"tags": {"in": ["a"]}}),
+        (where("tags").in_(deque(["a"])), {"tags": {"in": ["a"]}}),
+        (where("trust").in_(range(2)), {"trust": {"in": [0, 1]}}),
         (where("valid_to").exists(), {"valid_to": {"exists": True}}),
         (where("valid_to").exists(present=False), {"valid_to": {"exists": False}}),
         (where("task_type").eq(None), {"task_type": {"eq": None}}),
@@ -107,6 +166,20 @@ def test_wrong_use_is_refused_with_what_to_do(wrong: Callable[[], object], hint:
         (Compare("tags", "in", "red"), "in must be a list"),
         (Compare("importance", "eq", "high"), "must be a number"),
         (Compare("tags", "eq", "a", ("k",)), "is no field"),
+        (Compare("metadata", "eq", 1, 5), "the path of a filter must be a tuple, not 5"),  # type: ignore[arg-type]
+        (Compare("metadata", "eq", 1, "ab"), "the path of a filter must be a tuple, not 'ab'"),  # type: ignore[arg-type]
+        (Compare("tags", "eq", "a", None), "the path of a filter must be a tuple, not None"),  # type: ignore[arg-type]
+        (Compare("metadata", "eq", 1, (5,)), "must be text"),  # type: ignore[arg-type]
+        (Compare(5, "eq", 1, ("a",)), "the field 5 is not text"),  # type: ignore[arg-type]
+        (Compare(["tags"], "eq", 1), "is not text"),  # type: ignore[arg-type]
+        (Compare("not", "tags", "red"), "'not' is no field"),
+        (Compare("tags", ["eq"], "x"), "a list is no operator. Use one of eq"),  # type: ignore[arg-type]
+        (Compare("tags", None, "x"), "None is no operator. Use one of eq"),  # type: ignore[arg-type]
+        (Compare("tags", "eq", {(1, 2): 3}), "tags must be text, not a dict"),
+        (Compare("tags", "eq", object()), "tags must be text, not a object"),
+        (AllOf(5), "the parts of a filter must be a tuple, not 5"),  # type: ignore[arg-type]
+        (AnyOf(RED), "the parts of a filter must be a tuple, not a Compare"),  # type: ignore[arg-type]
+        (Not(5), "5 is no filter"),  # type: ignore[arg-type]
         (AllOf(()), "must be a list of at least one"),
         (AnyOf((RED, "red")), "is no filter"),  # type: ignore[arg-type]
         (AllOf((RED,) * PARTS_MAX), f"more than {PARTS_MAX} parts"),
@@ -116,10 +189,37 @@ def test_wrong_use_is_refused_with_what_to_do(wrong: Callable[[], object], hint:
 def test_what_was_put_together_by_hand_is_checked_like_any_other(
     by_hand: Filter, hint: str
 ) -> None:
-    with pytest.raises(InvalidInput, match="filters") as refused:
-        checked_filter(by_hand)
+    for used in (checked_filter, Filter.to_json):
+        with pytest.raises(InvalidInput, match="filters") as refused:
+            used(by_hand)  # type: ignore[operator]
 
-    assert hint in str(refused.value)
+        assert hint in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("posing", "plain"),
+    [
+        (Compare("tags", "eq", Posing("blue")), Compare("tags", "eq", "blue")),
+        (Compare("tags", "in", (Posing("blue"),)), Compare("tags", "in", ("blue",))),
+        (Compare(Posing("tags"), "eq", "a"), Compare("tags", "eq", "a")),
+        (Compare("tags", Posing("ne"), "a"), Compare("tags", "ne", "a")),
+        (Compare("outcome", "eq", Posing("success")), Compare("outcome", "eq", "success")),
+        (Compare("outcome", "eq", Outcome.SUCCESS), Compare("outcome", "eq", "success")),
+        (
+            Compare("metadata", "eq", Posing("b"), (Posing("a"),)),
+            Compare("metadata", "eq", "b", ("a",)),
+        ),
+        (Compare("trust", "le", Trust.USER), Compare("trust", "le", 2)),
+        (Compare("importance", "gt", 1), Compare("importance", "gt", 1.0)),
+        (Compare("occurred_at", "lt", Moment(2026, 3, 1, tzinfo=UTC)), EARLIER),
+        (Compare("session", "eq", Identity(int=1)), Compare("session", "eq", UUID(int=1))),
+        (Not(Compare("tags", "eq", Posing("blue"))), Not(Compare("tags", "eq", "blue"))),
+    ],
+)
+def test_of_what_was_put_together_by_hand_only_the_plain_values_are_kept(
+    posing: Filter, plain: Filter
+) -> None:
+    assert repr(checked_filter(posing)) == repr(plain)
 
 
 def test_a_long_sum_is_no_deep_nest_and_a_deep_nest_is_no_fault_of_python() -> None:
@@ -139,5 +239,5 @@ def test_a_time_that_json_cannot_ask_for_is_told_to_nobody() -> None:
     early = where("occurred_at").ge(AT.replace(year=900))
 
     assert checked_filter(early) == early
-    with pytest.raises(InvalidInput, match="a time with a zone"):
+    with pytest.raises(InvalidInput, match="the years 1000 to 8999 of UTC, and this one is in 900"):
         early.to_json()

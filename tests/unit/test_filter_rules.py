@@ -76,7 +76,7 @@ def told(value: object) -> str:
 def test_an_object_asks_what_it_says(value: dict[str, Any], asked: Filter) -> None:
     assert checked_filter(value) == asked
     assert Filter.from_json(value) == asked
-    assert checked_filter(asked) is asked
+    assert repr(checked_filter(asked)) == repr(asked)
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
@@ -145,8 +145,11 @@ OBJECT = 'must be an object such as {"outcome": "success"}, not '
             "filters: 7 is no operator. Use one of eq, ne, lt, le, gt, ge, in, exists",
         ),
         ({"tags": {"exists": 1}}, "filters: exists must be true or false, not 1"),
-        ({"tags": {"in": "red"}}, "filters: in must be a list of at most 1000 values"),
-        ({"tags": {"in": ["x"] * 1001}}, "filters: in must be a list of at most 1000 values"),
+        ({"tags": {"in": "red"}}, "filters: in must be a list of at most 1000 values, not 'red'"),
+        (
+            {"tags": {"in": ["x"] * 1001}},
+            "filters: in must be a list of at most 1000 values, not of more",
+        ),
         (
             {"pinned": {"lt": True}},
             (

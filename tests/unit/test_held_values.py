@@ -24,6 +24,7 @@ from mnemic.model.normalise import (
     held_text,
     shown,
 )
+from mnemic.service.parsing import checked_limit
 
 DEEPEST: Any = []
 for _ in range(31):
@@ -48,6 +49,28 @@ def told(call: Any) -> tuple[str | None, str]:
 def test_a_text_that_no_database_holds_is_refused(value: Any, word: str) -> None:
     assert told(lambda: held_text(value, field="note")) == ("note", f"note: {word}")
     assert told(lambda: clean_text(value, field="note", chars_max=9)) == ("note", f"note: {word}")
+
+
+class _Posing(str):
+    """A text that is shown as another: what is kept by its `repr` would be confused by it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'red'"
+
+
+class _Numbered(int):
+    def __repr__(self) -> str:
+        return "1"
+
+
+def test_of_a_text_or_a_number_of_a_class_of_its_own_the_plain_one_is_kept() -> None:
+    text, limit = _Posing("blue"), _Numbered(3)
+
+    assert repr(held_text(text, field="note")) == "'blue'"
+    assert repr(clean_text(text, field="note", chars_max=9)) == "'blue'"
+    assert repr(checked_limit(limit, largest=9)) == "(3, False)"
 
 
 @pytest.mark.parametrize(

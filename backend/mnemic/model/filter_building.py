@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import NoReturn
 from uuid import UUID
 
 from mnemic.errors import InvalidInput
 from mnemic.model.filter_fields import METADATA
-from mnemic.model.filter_names import Path, field_of, path_of, path_text
-from mnemic.model.filters import Filter, compared
+from mnemic.model.filter_names import NAME_CHARS, Path, field_of, path_of, path_text
+from mnemic.model.filters import CHOICES_MAX, Filter, compared
 
 __all__ = ["FilterField", "FilterValue", "where"]
 
 FilterValue = str | float | bool | datetime | UUID | None
 """What a field may be compared with; which of these, says the type of the field."""
+
+_NO_CHOICES = (str, bytes, bytearray, memoryview, Mapping)
 
 
 def where(field: str, *keys: str) -> FilterField:
@@ -27,9 +31,16 @@ def where(field: str, *keys: str) -> FilterField:
     """
     if field == METADATA and keys:
         return FilterField(METADATA, path_of(path_text(keys), "filters"))
+    name, path = field_of(field, "filters")
+    if keys and name == METADATA:
+        whole = (METADATA, *path_of(path_text((*path, *keys)), "filters"))
+        told = ", ".join(json.dumps(key[:NAME_CHARS], ensure_ascii=False) for key in whole)
+        raise InvalidInput(
+            f"a path has either dots or further keys; use where({told})", field="filters"
+        )
     if keys:
         raise InvalidInput("only metadata has keys; leave them out", field="filters")
-    return FilterField(*field_of(field, "filters"))
+    return FilterField(name, path)
 
 
 class FilterField:
@@ -69,9 +80,15 @@ class FilterField:
         return self._compared("ge", value)
 
     def in_(self, values: Collection[FilterValue]) -> Filter:
-        """It equals one of the values; of none of them, nothing does."""
-        listed = isinstance(values, (list, tuple, set, frozenset))
-        return self._compared("in", list(values) if listed else values)
+        """It equals one of the values; of none of them, nothing does.
+
+        Any collection but a text, bytes and a mapping will do.
+        """
+        operand: object = values
+        if isinstance(operand, Collection) and not isinstance(operand, _NO_CHOICES):
+            # Of a range of a billion no more are read than tell that they are too many.
+            operand = list(islice(operand, CHOICES_MAX + 1))
+        return self._compared("in", operand)
 
     def exists(self, *, present: bool = True) -> Filter:
         """There is a value; with `present=False`, there is none."""
@@ -86,4 +103,14 @@ class FilterField:
             field="filters",
         )
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _use_a_method
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _use_a_method
+
+    def _compare_first(self, other: object = None) -> NoReturn:  # noqa: ARG002 - as Python calls it
+        raise InvalidInput(
+            "a field is no filter until it is compared; compare it first, as "
+            'where("outcome").eq("success") does, and join filters by &, | and ~',
+            field="filters",
+        )
+
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _compare_first
+    __invert__ = __bool__ = _compare_first

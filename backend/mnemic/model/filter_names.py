@@ -25,7 +25,7 @@ def field_of(key: object, at: str) -> tuple[str, Path]:
     """The field that a key names, and the path of keys below `metadata.`."""
     if not isinstance(key, str):
         raise InvalidInput(f"the field {shown(key)} is not text; pass text keys", field=at)
-    name, dot, rest = key.partition(".")
+    name, dot, rest = str.__str__(key).partition(".")
     if name == METADATA and dot:
         return METADATA, path_of(held_text(rest, field=at), at)
     if name in FIELDS and name != METADATA and not dot:

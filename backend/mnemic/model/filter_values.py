@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from mnemic.model.filter_fields import Field, FieldType, instant_of
 from mnemic.model.normalise import checked_json, checked_time, held_text, shown
 from mnemic.model.trust import Trust
 
-__all__ = ["TEXT_CHARS_MAX", "value_of"]
+__all__ = ["TEXT_CHARS_MAX", "time_text", "value_of"]
 
 TEXT_CHARS_MAX = 10_000
 
@@ -34,7 +34,7 @@ def _text(known: Field, name: str, value: object, at: str) -> str:
         raise _refused(known, name, value, at)
     if len(value) > TEXT_CHARS_MAX:
         raise InvalidInput(f"a text must have at most {TEXT_CHARS_MAX} characters", field=at)
-    return str.__str__(held_text(value, field=at))
+    return held_text(value, field=at)
 
 
 def _scalar(known: Field, name: str, value: object, at: str) -> Any:
@@ -42,7 +42,7 @@ def _scalar(known: Field, name: str, value: object, at: str) -> Any:
     if isinstance(value, str):
         return _text(known, name, value, at)
     if isinstance(value, datetime):
-        return checked_time(value, field=at).isoformat()
+        return time_text(_plain_time(value, at), at)
     if not isinstance(value, (bool, int, float)):
         raise _refused(known, name, value, at)
     return checked_json(value, field=at)
@@ -84,12 +84,31 @@ def _time(known: Field, name: str, value: object, at: str) -> datetime:
     found = instant_of(value) if isinstance(value, str) else value
     if not isinstance(found, datetime):
         raise _refused(known, name, value, at)
-    return checked_time(found, field=at)
+    return _plain_time(found, at)
+
+
+def _plain_time(value: datetime, at: str) -> datetime:
+    """The instant in UTC, as a datetime and no class of its own."""
+    time = checked_time(value, field=at)
+    parts = (time.hour, time.minute, time.second, time.microsecond)
+    return datetime(time.year, time.month, time.day, *parts, tzinfo=UTC)
+
+
+def time_text(value: datetime, at: str) -> str:
+    """A time in UTC as JSON tells it. `InvalidInput` if its text is not read as a time."""
+    text = value.isoformat()
+    if instant_of(text) is None:
+        raise InvalidInput(
+            f"a time in metadata and in JSON must lie in the years 1000 to 8999 of UTC, and this "
+            f"one is in {value.year}; use a time within them, or leave the condition out",
+            field=at,
+        )
+    return text
 
 
 def _id(known: Field, name: str, value: object, at: str) -> UUID:
     if isinstance(value, UUID):
-        return value
+        return UUID(int=value.int)
     try:
         return UUID(value if isinstance(value, str) else "")
     except ValueError:

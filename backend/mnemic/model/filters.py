@@ -32,7 +32,7 @@ from uuid import UUID
 from mnemic.errors import InvalidInput
 from mnemic.model.filter_fields import FIELDS, FieldType
 from mnemic.model.filter_names import NAME_CHARS, Path, field_of, path_text
-from mnemic.model.filter_values import value_of
+from mnemic.model.filter_values import time_text, value_of
 from mnemic.model.normalise import shown
 
 __all__ = [
@@ -73,6 +73,12 @@ class Filter:
         """One of them holds."""
         return AnyOf((*_parts_of(self, AnyOf), *_parts_of(_joinable(other), AnyOf)))
 
+    def __rand__(self, other: object) -> Filter:
+        return _joinable(other) & self
+
+    def __ror__(self, other: object) -> Filter:
+        return _joinable(other) | self
+
     def __invert__(self) -> Filter:
         """It does not hold; twice, and it is what it was."""
         return self.part if isinstance(self, Not) else Not(self)
@@ -87,10 +93,10 @@ class Filter:
     def to_json(self) -> dict[str, Any]:
         """The JSON object that tells the same: `from_json` makes an equal filter of it.
 
-        Raises `InvalidInput` for a time out of the years 1000 to 8999, which JSON cannot ask for.
+        Raises `InvalidInput` for a time out of the years 1000 to 8999, which JSON cannot ask for,
+        and as `from_json` for what was put together wrongly by hand.
         """
-        told: dict[str, Any] = json.loads(json.dumps(_told(self), default=_as_text))
-        checked_filter(told)
+        told: dict[str, Any] = json.loads(json.dumps(_told(checked_filter(self)), default=_as_text))
         return told
 
     @staticmethod
@@ -152,8 +158,8 @@ class Compare(Filter):
 def _joinable(other: object) -> Filter:
     if not isinstance(other, (AllOf, AnyOf, Not, Compare)):
         raise InvalidInput(
-            f"a filter is joined with a filter, not with {shown(other)}; use where(…) or "
-            "Filter.from_json(…)",
+            f"a filter is joined with a filter, not with {shown(other)}; use "
+            'where("outcome").eq("success") or Filter.from_json(…)',
             field="filters",
         )
     return other
@@ -170,20 +176,38 @@ def _told(one: object, depth: int = 1) -> dict[str, Any]:
         raise InvalidInput(f"is nested deeper than {DEPTH_MAX} levels; flatten it", field="filters")
     match one:
         case AllOf(parts):
-            return {"and": [_told(part, depth + 1) for part in parts]}
+            return {"and": [_told(part, depth + 1) for part in _listed(parts, "parts")]}
         case AnyOf(parts):
-            return {"or": [_told(part, depth + 1) for part in parts]}
+            return {"or": [_told(part, depth + 1) for part in _listed(parts, "parts")]}
         case Not(part):
             return {"not": _told(part, depth + 1)}
-        case Compare(name, operator, value, path):
-            key = ".".join([name, path_text(path)]) if path else name
-            listed = isinstance(value, tuple) and operator == "in"
-            return {key: {operator: list(value) if listed else value}}
+        case Compare():
+            return _told_comparison(one)
     raise InvalidInput(f"{shown(one)} is no filter; use where(…)", field="filters")
 
 
+def _told_comparison(one: Compare) -> dict[str, Any]:
+    path = _listed(one.path, "path")
+    key = one.field
+    if path and isinstance(key, str):
+        key = ".".join([key, path_text(path)])
+    field_of(key, "filters")  # "not" would tell something else
+    operator, value = _operator(one.operator, "filters"), one.value
+    listed = isinstance(value, tuple) and operator == "in"
+    return {key: {operator: list(value) if listed else value}}
+
+
+def _listed(value: object, name: str) -> tuple[Any, ...]:
+    if not isinstance(value, (tuple, list)):
+        raise InvalidInput(
+            f"the {name} of a filter must be a tuple, not {shown(value)}; use where(…)",
+            field="filters",
+        )
+    return tuple(value)
+
+
 def _as_text(value: datetime | UUID) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    return time_text(value, "filters") if isinstance(value, datetime) else str(value)
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -202,8 +226,9 @@ def checked_filter(value: object, *, field: str = "filters") -> Filter | None:
     if value is None:
         return None
     if isinstance(value, (AllOf, AnyOf, Not, Compare)):
-        read = _Reader().filter(_told(value), at=field, depth=1)
-        return value if read == value else read
+        # What was read is returned and never what was given: two that tell the same by `repr` ask
+        # the same, which those put together of other types do not.
+        return _Reader().filter(_told(value), at=field, depth=1)
     if isinstance(value, Mapping) and not value:
         return None
     return _Reader().filter(value, at=field, depth=1)
@@ -277,13 +302,7 @@ def compared(name: str, path: Path, operator: object, operand: object, at: str) 
     the field cannot be compared with.
     """
     told = "metadata" if path else name
-    if operator not in OPERATORS:
-        named = operator[:NAME_CHARS].strip("$") if isinstance(operator, str) else ""
-        near = get_close_matches(_ELSEWHERE.get(named, named), OPERATORS, 1, _LIKENESS)
-        hint = f"; did you mean {near[0]}?" if near else "."
-        raise InvalidInput(
-            f"{shown(operator)} is no operator{hint} Use one of {', '.join(OPERATORS)}", field=at
-        )
+    operator = _operator(operator, at)
     known = FIELDS[name]
     if operator == "exists":
         if not isinstance(operand, bool):
@@ -291,7 +310,10 @@ def compared(name: str, path: Path, operator: object, operand: object, at: str) 
         return Compare(name, "exists", operand, path)
     if operator == "in":
         if not isinstance(operand, list) or len(operand) > CHOICES_MAX:
-            raise InvalidInput(f"in must be a list of at most {CHOICES_MAX} values", field=at)
+            came = "of more" if isinstance(operand, list) else shown(operand)
+            raise InvalidInput(
+                f"in must be a list of at most {CHOICES_MAX} values, not {came}", field=at
+            )
         values = tuple(value_of(known, told, one, at) for one in operand)
         return Compare(name, "in", values, path)
     value = value_of(known, told, operand, at)
@@ -303,4 +325,16 @@ def compared(name: str, path: Path, operator: object, operand: object, at: str) 
             "use eq or in",
             field=at,
         )
-    return Compare(name, str(operator), value, path)
+    return Compare(name, operator, value, path)
+
+
+def _operator(value: object, at: str) -> str:
+    text = str.__str__(value) if isinstance(value, str) else ""
+    if text not in OPERATORS:
+        named = text[:NAME_CHARS].strip("$")
+        near = get_close_matches(_ELSEWHERE.get(named, named), OPERATORS, 1, _LIKENESS)
+        hint = f"; did you mean {near[0]}?" if near else "."
+        raise InvalidInput(
+            f"{shown(value)} is no operator{hint} Use one of {', '.join(OPERATORS)}", field=at
+        )
+    return text

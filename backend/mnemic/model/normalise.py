@@ -60,6 +60,8 @@ def shown(value: object) -> str:
 def held_text(value: object, *, field: str) -> str:
     """The text as given, if a database can hold it: neither NUL nor a lone surrogate in it.
 
+    Of a class of texts, such as an enumeration, it is the plain text.
+
     Nor are there more than `MARKS_MAX` combining marks in a row: putting them in order takes time
     that grows with the square of their number.
     """
@@ -78,7 +80,7 @@ def held_text(value: object, *, field: str) -> str:
             f"holds more than {MARKS_MAX} combining marks in a row at character {at}; remove some",
             field=field,
         )
-    return value
+    return str.__str__(value)
 
 
 def _beyond_marks(text: str) -> int | None:
@@ -105,10 +107,10 @@ def clean_text(value: object, *, field: str, chars_max: int) -> str:
         raise InvalidInput(
             f"is {len(value)} characters long; the most is {chars_max}. Split it", field=field
         )
-    held_text(value, field=field)
-    if is_blank(value):
+    text = held_text(value, field=field)
+    if is_blank(text):
         raise InvalidInput("must not be blank; give it visible text", field=field)
-    return value
+    return text
 
 
 def clean_name(value: object, *, field: str, chars_max: int = NAME_CHARS_MAX) -> str:
@@ -174,7 +176,7 @@ def _checked_json(value: object, field: str, depth: int, parts: Iterator[int]) -
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return str.__str__(held_text(value, field=field))
+        return held_text(value, field=field)
     if isinstance(value, int):
         if not -INTEGER_MAX - 1 <= value <= INTEGER_MAX:
             raise InvalidInput("the integer is beyond 64 bits; pass it as text", field=field)

@@ -184,7 +184,7 @@ def checked_limit(value: object, *, largest: int, default: int | None = None) ->
         raise InvalidInput(f"must be a whole number, not {type(value).__name__}", field="limit")
     if value < 1:
         raise InvalidInput(f"must be at least 1, not {shown(value)}", field="limit")
-    return min(value, largest), value > largest
+    return int(min(value, largest)), value > largest
 
 
 def checked_query(value: object, limits: LimitSettings, *, field: str = "query") -> str:
