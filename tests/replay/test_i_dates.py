@@ -129,3 +129,11 @@ async def test_i08_a_month_without_a_year_is_that_of_any_year_and_the_reply_says
     ]
     assert not any("June" in note for note in of_year.notes)
     assert [hit.id for hit in of_year.hits] == [hit.id for hit in asked.hits]
+
+    for unclear in (
+        "What was signed in the month of June in 2021 and 2022?",
+        "Where does June live?",
+        "When is June's birthday?",
+    ):
+        found = await memory.recall(unclear, scope=session, floor=0.0)
+        assert not any("June" in note for note in found.notes)

@@ -320,3 +320,41 @@ def test_every_text_has_cues_and_every_time_fits_within_bounds(text: str, at: da
     assert 0.0 <= date_match(cues.dates, at) <= 1.5
     assert all(start < end for start, end in date_spans(cues.dates))
     assert isinstance(has_name(text) or has_time_expression(text) or first_person(text), bool)
+
+
+@pytest.mark.parametrize(
+    ("text", "months"),
+    [
+        ("What was signed in June?", (6,)),
+        ("What was signed on 3 June?", (6,)),
+        ("What was signed on May 3rd?", (5,)),
+        ("What was July like?", (7,)),
+        ("Who came last August, or the April before?", (8,)),
+        ("What happened during april and june?", (4, 6)),
+        ("What happened between May and July?", (5, 7)),
+        ("What came of it in December, October, or May?", (5, 10, 12)),
+        ("What did June do in July?", (7,)),
+        ("What happened since the end of May?", (5,)),
+        ("Where does June live?", ()),
+        ("When is June's birthday?", ()),
+        ("Who came to the birthday of June's mother?", ()),
+        ("What do April and August like?", ()),
+        ("Did May call Jan?", ()),
+        ("What did June say in 2021?", ()),
+        ("What was done in the month of May in 2021 and 2022?", ()),
+        ("What was done in 2021, in May?", ()),
+        ("What was signed in June 2023?", ()),
+        ("What was done on 5 March 2024 and in June?", ()),
+        ("What happened from May to July 2023?", ()),
+        ("What was done in 2023?", ()),
+        ("What was done?", ()),
+    ],
+)
+def test_months_of_any_year_are_those_named_for_certain_where_no_year_is(
+    text: str, months: tuple[int, ...]
+) -> None:
+    assert cues_of(text).any_year == months
+
+
+def test_of_a_text_full_of_months_each_is_told_once() -> None:
+    assert cues_of("in May and June " * 2_000).any_year == (5, 6)

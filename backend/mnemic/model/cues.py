@@ -50,6 +50,11 @@ _MONTH_NUMBERS = {
 # Words of everyday English too: a month only beside a number or a word of time.
 _DOUBTFUL = frozenset({"may", "march", "mar", "sep", "dec", "jan", "jun", "nov"})
 
+# Names of people too: a month for certain only where nothing else makes sense.
+_NAMES = frozenset(
+    {"april", "may", "june", "august", "january", "march", "jan", "mar", "jun", "dec"}
+)
+
 _MONTH = "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True))
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _YEAR = r"(?:19|20)\d\d"
@@ -87,6 +92,14 @@ _TIME_BEFORE = re.compile(
     r"\b(?:in|during|since|until|till|by|before|after|from|between|around|early|late|mid|last|next"
     r"|this|every|of|to|and|or)\W{1,3}$",
     re.IGNORECASE,
+)
+_MONTH_BEFORE = re.compile(
+    r"\b(?:in|during|since|until|till|before|after|last|next|of|early|late|mid|this|every)\W{1,3}$",
+    re.IGNORECASE,
+)
+_OWNER_AFTER = re.compile(r"['\u2019]s\b", re.IGNORECASE)
+_MONTHS_JOIN = re.compile(
+    r"\.?\s*(?:[,&/\u2013\u2014-]|,?\s(?:and|or|to|until|till|through))\s*", re.IGNORECASE
 )
 
 _STARTS_WITH_TIME = re.compile(
@@ -165,13 +178,14 @@ class DateMention:
 
 @dataclass(frozen=True, slots=True)
 class Cues:
-    """What a question asks for."""
+    """What a question asks for; `any_year` are months, of one that names no year at all."""
 
     wants_name: bool = False
     wants_time: bool = False
     about_both: bool = False
     dates: tuple[DateMention, ...] = ()
     ranges: tuple[tuple[datetime, datetime], ...] = ()
+    any_year: tuple[int, ...] = ()
 
 
 def cues_of(text: str) -> Cues:
@@ -183,6 +197,7 @@ def cues_of(text: str) -> Cues:
         about_both=_BOTH.search(head) is not None,
         dates=dates_in(head),
         ranges=ranges_in(head),
+        any_year=_any_year(head),
     )
 
 
@@ -218,6 +233,36 @@ def ranges_in(text: str) -> tuple[tuple[datetime, datetime], ...]:
         if begins is not None and ends is not None and begins < ends and len(found) < DATES_MAX:
             found.append((begins, ends))
     return tuple(found)
+
+
+def _any_year(text: str) -> tuple[int, ...]:
+    """The months named, each once, of a text that names no year; none that may be a person's name.
+
+    "June" may be one, "in June" and "3 June" are not; of those that are joined, as in "in May and
+    June", one that is not is enough.
+    """
+    mentions = list(islice(_mentions(text), _MENTIONS_MAX))
+    if any(one.year is not None for _, _, one in mentions):
+        return ()
+    months: set[int] = set()
+    joined: set[int] = set()
+    certain, ended = False, 0
+    for start, end, mention in mentions:
+        if not joined or _MONTHS_JOIN.fullmatch(text[ended:start]) is None:
+            joined, certain = set(), False
+        joined.add(mention.month or 0)
+        certain = certain or mention.day is not None or _is_month(text, start, end)
+        months |= joined if certain else set()
+        ended = end
+    return tuple(sorted(months))
+
+
+def _is_month(text: str, start: int, end: int) -> bool:
+    """Whether the word of a month stands for the month, and not for a person of that name."""
+    if text[start:end].lower().rstrip(".") not in _NAMES:
+        return True
+    behind = _MONTH_BEFORE.search(text[max(0, start - _TAIL_CHARS) : start])
+    return behind is not None and _OWNER_AFTER.match(text, end) is None
 
 
 def _mentions(text: str) -> Iterator[tuple[int, int, DateMention]]:

@@ -172,11 +172,10 @@ def notes_on(tools: Tools, words: QueryWords, arms: CandidateQuery) -> tuple[str
 
 
 def _any_year(cues: Cues) -> tuple[str, ...]:
-    """That no year was guessed for a month. Between two dates the second one's is the first's."""
-    months = {one.month for one in cues.dates if one.year is None and one.month is not None}
-    if not months or cues.ranges:
+    """That no year was guessed for a month."""
+    if not cues.any_year:
         return ()
-    named = ", ".join(month_name[month] for month in sorted(months))
+    named = ", ".join(month_name[month] for month in cues.any_year)
     return (f"no year is named with {named}: that of every year counts, and no other is left out",)
 
 
