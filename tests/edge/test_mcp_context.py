@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
@@ -10,9 +12,10 @@ import pytest
 from mcp import Client
 
 from mnemic import ContextForm, MemoryManager, MemorySettings, ProcedureCreate, Scope, Step, Trust
-from mnemic.edge.mcp.answers import OMISSION_CHARS_MAX, OMISSIONS_MAX
+from mnemic.edge.mcp.answers import ITEMS_MAX, OMISSIONS_MAX, section_of
 from mnemic.edge.mcp.server import build_server
 from mnemic.embedded import EmbeddedServers
+from mnemic.model.context import Context, Omission
 from mnemic.settings import DatabaseSettings
 from mnemic.testing import HashingEmbedder, TickingClock, a_fact, a_turn
 from mnemic.wiring import Wiring
@@ -76,25 +79,24 @@ async def test_the_section_is_that_of_the_verb(
         made.stable.tokens,
         made.volatile.tokens,
     )
-    assert [(one["id"], one["kind"], one["section"], one["source"]) for one in told["items"]] == [
-        (str(one.id), one.kind, one.section, one.source) for one in made.items
-    ]
+    assert told["items"] == [{"id": str(one.id), "kind": one.kind} for one in made.items]
+    assert told["items_total"] == len(made.items)
     assert told["omitted_total"] == len(made.omitted)
-    assert [one["reason"] for one in told["omitted"]] == [one.reason for one in made.omitted]
+    assert {(one["section"], one["reason"]): one["count"] for one in told["omitted"]} == Counter(
+        (one.title, one.reason) for one in made.omitted
+    )
     assert told["degraded"] == []
     assert told["tokens"] <= told["budget"]
 
 
-async def test_what_a_plain_budget_holds_says_whose_word_it_is(
+async def test_what_a_plain_budget_holds_is_of_every_kind(
     memory: MemoryManager, scope: Scope
 ) -> None:
     await _filled(memory, scope)
 
     told = await _section(memory, scope)
 
-    trusts = {one["section"]: one["trust"] for one in told["items"]}
-    assert trusts["Approved procedures"] == "approved"
-    assert trusts["Facts"] == "user"
+    assert "Approved: follow these where they fit" in told["text"]
     assert {one["kind"] for one in told["items"]} >= {"fact", "procedure"}
 
 
@@ -110,10 +112,45 @@ async def test_what_was_left_out_costs_no_more_than_it_must(
     assert told["text"] == ""
     assert told["items"] == []
     assert told["omitted_total"] == 40
-    assert len(told["omitted"]) == OMISSIONS_MAX
+    assert sum(one["count"] for one in told["omitted"]) == 40
     assert {one["reason"] for one in told["omitted"]} == {"over the budget"}
-    assert all(len(one["item"]) == OMISSION_CHARS_MAX for one in told["omitted"])
-    assert all(one["item"].endswith("…") for one in told["omitted"])
+    assert "very" not in json.dumps(told)
+
+
+async def test_beyond_its_text_an_answer_costs_what_its_rows_may(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    for number in range(ITEMS_MAX + 10):
+        text = f"The lease of vault {number} is red."
+        await memory.store_fact(a_fact(object=str(number), content=text), scope=scope)
+
+    told = await _section(memory, scope, budget=2_000)
+    few = await _section(memory, scope)
+
+    assert told["items_total"] == ITEMS_MAX + 10
+    assert len({one["id"] for one in told["items"]}) == len(told["items"]) == ITEMS_MAX
+    assert len(few["items"]) == few["items_total"] < ITEMS_MAX
+    assert few["omitted_total"] == ITEMS_MAX + 10 - few["items_total"]
+    assert _beside_text(told) < 80 * ITEMS_MAX
+    assert _beside_text(few) < 80 * few["items_total"] + 1_000
+
+
+def _beside_text(told: dict[str, Any]) -> int:
+    """The characters of the answer but for the section itself."""
+    return len(json.dumps({**told, "text": ""}))
+
+
+def test_of_many_reasons_those_of_most_memories_are_told() -> None:
+    omitted = tuple(
+        Omission(f"Title {number}", "x" * 500, "over the budget")
+        for number in range(OMISSIONS_MAX + 5)
+        for _ in range(number + 1)
+    )
+
+    told = section_of(Context(budget=9, omitted=omitted))
+
+    assert [one.count for one in told.omitted] == list(range(OMISSIONS_MAX + 5, 5, -1))
+    assert told.omitted_total == len(omitted)
 
 
 async def test_the_stable_hash_changes_with_what_is_known_alone(
