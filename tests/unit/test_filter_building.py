@@ -79,6 +79,8 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: RED | where("tags"), "joined with a filter, not with a FilterField"),
     (lambda: RED & where("tags"), "joined with a filter, not with a FilterField"),
     (lambda: RED | None, "joined with a filter, not with None"),
+    (lambda: AllOf(5) & RED, "the parts of a filter must be a tuple, not 5"),  # type: ignore[arg-type]
+    (lambda: RED | AnyOf(None), "the parts of a filter must be a tuple, not None"),  # type: ignore[arg-type]
     (lambda: RED & 5, "joined with a filter, not with 5"),
     (lambda: None | RED, "joined with a filter, not with None"),
     (lambda: {"tags": "red"} & RED, "joined with a filter, not with a dict"),

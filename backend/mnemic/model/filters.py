@@ -167,7 +167,7 @@ def _joinable(other: object) -> Filter:
 
 def _parts_of(one: Filter, kind: type[AllOf | AnyOf]) -> tuple[Filter, ...]:
     """Its parts if it joins in the same way: a long sum is no deep nest."""
-    return one.parts if isinstance(one, kind) else (one,)
+    return _listed(one.parts, "parts") if isinstance(one, kind) else (one,)
 
 
 def _told(one: object, depth: int = 1) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _told_comparison(one: Compare) -> dict[str, Any]:
     field_of(key, "filters")  # "not" would tell something else
     operator, value = _operator(one.operator, "filters"), one.value
     listed = isinstance(value, tuple) and operator == "in"
-    return {key: {operator: list(value) if listed else value}}
+    return {str.__str__(key): {operator: list(value) if listed else value}}
 
 
 def _listed(value: object, name: str) -> tuple[Any, ...]:
