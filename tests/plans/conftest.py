@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -20,6 +21,7 @@ NAME = "plans"
 ROWS = 3_000
 TENANTS = 40
 DIMENSIONS = 32
+VACUUMS_MAX = 100
 
 FILL = """
     WITH tenant AS (
@@ -154,6 +156,17 @@ LEAVE_ALONE = """
 """
 
 
+UNSEEN = """
+    SELECT c.relname, c.relpages, c.relallvisible FROM pg_class c
+     WHERE c.relnamespace = 'mnemic'::regnamespace AND c.relkind = 'r'
+       AND c.relallvisible < c.relpages
+"""
+HOLDING = """
+    SELECT a.pid, a.datname, a.backend_type, a.state, a.query FROM pg_stat_activity a
+     WHERE a.backend_xmin IS NOT NULL AND a.pid <> pg_backend_pid()
+"""
+
+
 class Busy:
     """Explains statements as the role that serves, inside the busy tenant."""
 
@@ -213,9 +226,20 @@ async def busy_database(
     await connection.execute(FILL_STATS)
     # After the words, which every scope has.
     await connection.execute(FILL_HEADS, scope.tenant.id, ROWS)
-    await connection.execute("VACUUM ANALYZE")
+    await _vacuumed(connection)
     await connection.close()
     return NAME, scope, model
+
+
+async def _vacuumed(connection: asyncpg.Connection) -> None:
+    """An index alone is read only of pages whose rows everybody sees: waits until all are such."""
+    for _ in range(VACUUMS_MAX):
+        await connection.execute("VACUUM ANALYZE")
+        if not (unseen := await connection.fetch(UNSEEN)):
+            return
+        held = await connection.fetch(HOLDING)
+        await asyncio.sleep(0.2)
+    pytest.fail(f"not seen by everybody: {unseen}; held back by: {held}")
 
 
 @pytest.fixture

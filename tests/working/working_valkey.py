@@ -10,9 +10,12 @@ from mnemic.embedded.binaries import find_binaries
 
 
 class Valkey:
-    """A server of the test's own that writes down what it acknowledged, and can be killed."""
+    """A server of the test's own that writes down what it acknowledged, and can be killed.
 
-    def __init__(self, folder: Path, *, fsync: str = "everysec") -> None:
+    With `appendfsync everysec` it would put that off while an fsync runs, and lose it by a kill.
+    """
+
+    def __init__(self, folder: Path, *, fsync: str = "always") -> None:
         self.folder = folder
         self._fsync = fsync
         self.url = f"unix://{folder}/v.sock"
