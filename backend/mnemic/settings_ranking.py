@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import Field
@@ -58,5 +59,10 @@ class RankingSettings(Section):
     )
 
     def weights(self) -> Weights:
-        """As the score takes them."""
-        return Weights(**dict(self))
+        """As the score takes them; made once for equal settings."""
+        return _weights_of(self)
+
+
+@lru_cache(maxsize=16)
+def _weights_of(settings: RankingSettings) -> Weights:
+    return Weights(**dict(settings))

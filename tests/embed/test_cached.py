@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from array import array
 from collections.abc import Sequence
 
 import pytest
@@ -92,6 +93,37 @@ async def test_a_call_larger_than_the_cache_is_answered_whole() -> None:
     vectors = await cached.embed(texts)
 
     assert vectors == [vector_of(text) for text in texts]
+
+
+async def test_a_vector_that_is_kept_is_known_without_asking() -> None:
+    inner = LengthEmbedder()
+    cached = CachedEmbedder(inner, entries_max=2)
+    await cached.embed(["one", "two"])
+
+    assert cached.known("three") is None
+    assert cached.known("one") == vector_of("one")
+
+    await cached.embed(["three"])
+    assert cached.known("two") is None, "one was used since"
+    assert cached.known("one") == vector_of("one")
+    assert inner.calls == [["one", "two"], ["three"]]
+    assert (cached.hits, cached.misses) == (2, 3)
+
+
+async def test_a_misshapen_vector_is_not_kept() -> None:
+    class Growing(LengthEmbedder):
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            await super().embed(texts)
+            return [array("f", [0.6, 0.8][: len(self.calls)]) for _ in texts]
+
+    inner = Growing()
+    cached = CachedEmbedder(inner, entries_max=10)
+
+    with pytest.raises(EmbedderUnavailable, match="1 numbers"):
+        await cached.embed(["tea"])
+
+    assert cached.known("tea") is None
+    assert await cached.embed(["tea"]) == [pytest.approx([0.6, 0.8])]
 
 
 async def test_two_calls_at_once_share_one_question() -> None:

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
 
 from mnemic import Forbidden, InvalidInput, MemoryManager, NotFound, ProcedureCreate, Scope, Step
+from mnemic.embed import CachedEmbedder
 from mnemic.model.reliability import UNTRIED, lower_bound, reliability
+from mnemic.service.procedures import match_procedures
+from mnemic.service.tools import Tools
+from mnemic.store.measuring.bare import Recorder
+from mnemic.tier.tiers import Tiers
 
 
 def a_procedure(name: str = "Deploy the service", **given: Any) -> ProcedureCreate:
@@ -234,3 +240,29 @@ async def test_what_is_told_anew_of_a_procedure_is_what_is_kept(
         {"owner": "rota"},
         "handbook",
     )
+
+
+async def test_a_context_whose_vector_is_known_is_matched_in_one_unit(
+    tools: Tools, scope: Scope
+) -> None:
+    recorder = Recorder(tools.database)
+    cached = CachedEmbedder(tools.embedder, entries_max=10)
+    noting = replace(tools, database=recorder, embedder=cached)
+    here = Tiers(tools, scope).procedural
+    for name in ("Deploy the service", "Rotate the database credentials", "Deploy a hotfix"):
+        await here.record_procedure(a_procedure(name))
+
+    async def matched(text: str) -> tuple[list[UUID], int]:
+        recorder.transactions.clear()
+        found = await match_procedures(noting, text, scope=scope, limit=5)
+        return [one.id for one in found], len(recorder.transactions)
+
+    first, units = await matched("deploy the service now")
+    again, units_then = await matched("deploy the service now")
+    misspelt = [await matched("rotaet credentialz"), await matched("rotaet credentialz")]
+
+    assert len(first) == 2
+    assert again == first
+    assert (units, units_then) == (2, 1)
+    assert misspelt[0][0] == misspelt[1][0] != []
+    assert [count for _, count in misspelt] == [3, 3], "the spelling is asked for in its own"

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from mnemic.embed.fork import renew_in_children
 from mnemic.errors import EmbedderUnavailable
 from mnemic.model.cache_counts import CacheCounts
-from mnemic.model.embedding import Embedder, ModelSignature, Vector, encodable
+from mnemic.model.embedding import Embedder, ModelSignature, Vector, checked_vector, encodable
 
 __all__ = ["CachedEmbedder"]
 
@@ -54,6 +54,15 @@ class CachedEmbedder:
         """Texts that the model was asked for."""
         return self._misses
 
+    def known(self, text: str) -> Vector | None:
+        """The vector of a text that is kept; nobody is asked, and nothing is waited for."""
+        key = self._key(text)
+        with self._lock:
+            if (vector := self._kept.get(key)) is not None:
+                self._kept.move_to_end(key)
+                self._hits += 1
+        return vector
+
     def counts(self) -> CacheCounts:
         """How often it helped."""
         with self._lock:
@@ -61,7 +70,7 @@ class CachedEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One vector a text, in order, as the inner embedder would give it."""
-        keys = [sha256(self._prefix + encodable(text).encode()).digest() for text in texts]
+        keys = [self._key(text) for text in texts]
         wanted = dict(zip(keys, texts, strict=True))
         found, own, joined = self._claim(list(wanted))
         with self._lock:
@@ -84,6 +93,9 @@ class CachedEmbedder:
         with self._lock:
             self._kept.clear()
         await self._inner.close()
+
+    def _key(self, text: str) -> _Key:
+        return sha256(self._prefix + encodable(text).encode()).digest()
 
     def _renew(self) -> None:
         # Entries would be as good in a forked child, but may have been caught in mid-change.
@@ -135,7 +147,10 @@ class CachedEmbedder:
                 expected=len(keys),
                 got=len(vectors),
             )
-        landed = dict(zip(keys, vectors, strict=True))
+        # Checked before they are kept: what is misshapen would be answered for ever.
+        dimensions = self.signature.dimensions
+        checked = [checked_vector(one, dimensions=dimensions) for one in vectors]
+        landed = dict(zip(keys, checked, strict=True))
         with self._lock:
             self._kept.update(landed)
             while len(self._kept) > self._entries_max:

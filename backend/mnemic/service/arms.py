@@ -27,6 +27,7 @@ from mnemic.store.wording import names_text, query_of
 
 __all__ = [
     "Kinds",
+    "doubtful_words",
     "further",
     "notes_on",
     "places_of",
@@ -52,6 +53,14 @@ def words_asked(tools: Tools, text: str, statistics: ScopeStatistics) -> QueryWo
     return words
 
 
+def doubtful_words(tools: Tools, words: QueryWords, statistics: ScopeStatistics) -> list[str]:
+    """The stems that may be misspelt; none if any of the question's is written here."""
+    frequencies = statistics.corpus.frequencies
+    if not tools.settings.recall.spelling or any(frequencies.get(stem) for stem in words.stems):
+        return []
+    return [stem for stem in words.stems if may_be_misspelt(stem)]
+
+
 async def respelt(
     tools: Tools, scope: Scope, words: QueryWords, statistics: ScopeStatistics
 ) -> tuple[QueryWords, ScopeStatistics]:
@@ -59,10 +68,7 @@ async def respelt(
 
     A word is replaced by the nearest in spelling of those that the visible memories have.
     """
-    frequencies = statistics.corpus.frequencies
-    doubtful = [stem for stem in words.stems if may_be_misspelt(stem)]
-    known = any(frequencies.get(stem) for stem in words.stems)
-    if known or not doubtful or not tools.settings.recall.spelling:
+    if not (doubtful := doubtful_words(tools, words, statistics)):
         return words, statistics
     similar = await tools.transact(
         scope.tenant.id,

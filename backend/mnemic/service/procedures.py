@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from uuid import UUID, uuid5
@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 from mnemic.errors import NotFound
 from mnemic.model.normalise import clean_name, clean_text
 from mnemic.model.procedure import Procedure, Standing, Step
-from mnemic.model.ranking_values import Scored
+from mnemic.model.ranking_values import QueryWords, Scored
 from mnemic.model.receipt import Receipt
 from mnemic.model.reliability import TRIALS_MIN, reliability
 from mnemic.model.scope import MemoryScope, Scope
@@ -23,13 +23,15 @@ from mnemic.service.parsing import (
     checked_idempotency_key,
     checked_scope,
 )
-from mnemic.service.question import arms_for
+from mnemic.service.question import arms_at_hand, arms_for
 from mnemic.service.recall import ranked
 from mnemic.service.record_procedure import PROCEDURE, checked_steps
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
 from mnemic.service.triggers import matching
 from mnemic.service.witness import Write, committed, land_and_show, land_once, request_digest
+from mnemic.store.embedding_models import RegisteredModel
+from mnemic.store.retrieval import CandidateQuery
 from mnemic.store.statistics import ScopeStatistics
 from mnemic.store.tombstones import procedure_mark
 from mnemic.store.unit import Unit
@@ -59,34 +61,73 @@ async def match_procedures(
     """
     text = clean_text(context, field="context", chars_max=tools.settings.limits.query_chars_max)
     checked_scope(scope)
-    stems = stems_of(text)
-
-    async def learn(unit: Unit) -> tuple[ScopeStatistics, list[tuple[UUID, str]]]:
-        statistics = await unit.statistics.read(scope, list(dict.fromkeys(stems)))
-        return statistics, await unit.procedures.triggers(scope, limit=PATTERNS_MAX)
-
-    statistics, patterns = await tools.transact(scope.tenant.id, learn, read_only=True)
-    words = words_asked(tools, text, statistics)
-    words, statistics = await respelt(tools, scope, words, statistics)
+    search = _Search(tools, scope, text, stems_of(text), limit)
+    done = await tools.transact(scope.tenant.id, search.first, read_only=True)
+    if isinstance(done, list):
+        return done
+    words, statistics = await respelt(tools, scope, done.words, done.statistics)
     arms, model = await arms_for(tools, words, statistics, scope)
-    matched = matching([pattern for _, pattern in patterns], text)
-    asked = _Asked(frozenset(stems), frozenset(patterns[place][0] for place in matched))
+    learnt = replace(done, words=words, statistics=statistics)
+    return await tools.transact(
+        scope.tenant.id, lambda unit: search.choose(unit, learnt, arms, model), read_only=True
+    )
 
-    async def choose(unit: Unit) -> list[Procedure]:
-        found = await unit.retrieval.procedures(scope, arms)
+
+@dataclass(frozen=True, slots=True)
+class _Learnt:
+    """What the scope tells of the question before anything is looked for."""
+
+    words: QueryWords
+    statistics: ScopeStatistics
+    asked: _Asked
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The steps of `match_procedures`, in one unit or in two."""
+
+    tools: Tools
+    scope: Scope
+    text: str
+    stems: tuple[str, ...]
+    limit: int
+
+    async def first(self, unit: Unit) -> list[Procedure] | _Learnt:
+        """The answer, if the vector of the text is known already; else what is learnt so far.
+
+        The embedder is never waited for with a connection in hand.
+        """
+        learnt = await self._learn(unit)
+        at_hand = arms_at_hand(self.tools, learnt.words, learnt.statistics, self.scope)
+        return learnt if at_hand is None else await self.choose(unit, learnt, *at_hand)
+
+    async def _learn(self, unit: Unit) -> _Learnt:
+        statistics = await unit.statistics.read(self.scope, list(dict.fromkeys(self.stems)))
+        patterns = await unit.procedures.triggers(self.scope, limit=PATTERNS_MAX)
+        matched = matching([pattern for _, pattern in patterns], self.text)
+        return _Learnt(
+            words_asked(self.tools, self.text, statistics),
+            statistics,
+            _Asked(frozenset(self.stems), frozenset(patterns[place][0] for place in matched)),
+        )
+
+    async def choose(
+        self, unit: Unit, learnt: _Learnt, arms: CandidateQuery, model: RegisteredModel | None
+    ) -> list[Procedure]:
+        """The procedures that fit, the best first."""
+        found = await unit.retrieval.procedures(self.scope, arms)
         candidates = [candidate for candidate, _ in found]
-        scale = scale_of(tools, model)
-        scored = ranked(tools, words, candidates, statistics, scale)
-        asked.like(scored[:CANDIDATES_MAX])
+        scale = scale_of(self.tools, model)
+        scored = ranked(self.tools, learnt.words, candidates, learnt.statistics, scale)
+        learnt.asked.like(scored[:CANDIDATES_MAX])
         # Only those that may be among the answers are read as a whole: the best by what they are
         # weighed by, and those of which no more is known than that their trigger matches.
         known = {candidate.id: standing for candidate, standing in found}
-        wanted = [*asked.best(known, limit), *(asked.triggered - known.keys())]
-        rows = await unit.procedures.by_ids(scope, wanted) if wanted else []
+        asked = learnt.asked
+        wanted = [*asked.best(known, self.limit), *(asked.triggered - known.keys())]
+        rows = await unit.procedures.by_ids(self.scope, wanted) if wanted else []
         whole: dict[UUID, Procedure] = {one.id: one for one in rows}
-        return [whole[identity] for identity in asked.best(whole, limit)]
-
-    return await tools.transact(scope.tenant.id, choose, read_only=True)
+        return [whole[identity] for identity in asked.best(whole, self.limit)]
 
 
 class _Asked:
@@ -118,14 +159,6 @@ class _Asked:
             fit.append((-score * _weight(one) * ready, identity))
         fit.sort()
         return [identity for _, identity in fit[:limit]]
-
-
-async def _by_ids(tools: Tools, ids: Sequence[UUID], scope: Scope) -> list[Procedure]:
-    if not ids:
-        return []
-    return await tools.transact(
-        scope.tenant.id, lambda unit: unit.procedures.by_ids(scope, ids), read_only=True
-    )
 
 
 def _avoided(procedure: Standing | Procedure, words: frozenset[str]) -> bool:

@@ -8,7 +8,7 @@ from mnemic.model.naming import names_in
 from mnemic.model.ranking_values import QueryWords
 from mnemic.model.recall import RecallQuery
 from mnemic.model.scope import Scope
-from mnemic.service.arms import respelt, words_asked
+from mnemic.service.arms import doubtful_words, respelt, words_asked
 from mnemic.service.tools import Tools
 from mnemic.store.embedding_models import RegisteredModel
 from mnemic.store.retrieval import CandidateQuery
@@ -17,7 +17,14 @@ from mnemic.store.turns import actor_id
 from mnemic.store.unit import Unit
 from mnemic.store.wording import match_text, stems_of, tsquery_text
 
-__all__ = ["arms_for", "arms_of", "read_question", "statistics_of", "understood"]
+__all__ = [
+    "arms_at_hand",
+    "arms_for",
+    "arms_of",
+    "read_question",
+    "statistics_of",
+    "understood",
+]
 
 NO_MODEL = -1
 
@@ -57,6 +64,21 @@ async def arms_for(
     vector = vectors[0] if vectors else None
     model = await tools.live_model() if vector is not None else None
     return _arms(tools, words, statistics, vector, model, scope, limit), model
+
+
+def arms_at_hand(
+    tools: Tools, words: QueryWords, statistics: ScopeStatistics, scope: Scope
+) -> tuple[CandidateQuery, RegisteredModel] | None:
+    """As `arms_for`, if neither the embedder nor the store has to be asked for it."""
+    model = tools.known_model
+    if model is None or not words.text or doubtful_words(tools, words, statistics):
+        return None
+    vector = tools.known_vector(words.embed_text)
+    return (
+        None
+        if vector is None
+        else (_arms(tools, words, statistics, vector, model, scope, 0), model)
+    )
 
 
 def _arms(

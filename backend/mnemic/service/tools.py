@@ -12,6 +12,7 @@ from uuid import UUID
 import structlog
 from pydantic import SecretStr
 
+from mnemic.embed.cached import CachedEmbedder
 from mnemic.errors import (
     ConfigurationError,
     EmbedderUnavailable,
@@ -144,6 +145,15 @@ class Tools:
         except EmbedderUnavailable as fault:
             log.warning("embedding_unavailable", texts=len(texts), reason=str(fault))
             return None
+
+    def known_vector(self, text: str) -> Vector | None:
+        """The vector of a text that was embedded lately, without asking the embedder for it."""
+        return self.embedder.known(text) if isinstance(self.embedder, CachedEmbedder) else None
+
+    @property
+    def known_model(self) -> RegisteredModel | None:
+        """The `live_model`, if it was asked for before."""
+        return self._live_model
 
     def written_since_count(self, tenant: TenantId, written: int | None) -> int:
         """How many memories this process wrote for the tenant since it last counted words.
