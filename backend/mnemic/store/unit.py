@@ -239,6 +239,11 @@ class Database:
         self._pools: PerLoop[asyncio.Future[asyncpg.Pool]] = PerLoop(_terminate)
 
     @property
+    def settings(self) -> DatabaseSettings:
+        """How it is reached, and its bounds."""
+        return self._settings
+
+    @property
     def expects_pooler(self) -> bool:
         """Whether nothing is kept in a session: settings go with each transaction."""
         return self._settings.pgbouncer
@@ -276,10 +281,12 @@ class Database:
         *,
         read_only: bool = False,
         moment: Moment | None = None,
+        keep_plans: bool = False,
     ) -> AsyncIterator[Unit]:
         """One transaction of `tenant`; without a tenant, no row of any tenant is visible.
 
-        With a `moment` it reads what was known and true then, and writes nothing.
+        With a `moment` it reads what was known and true then, and writes nothing. Plans are made
+        for the values of each call; with `keep_plans` once for all, as for a large tenant.
 
         Raises `StoreUnavailable` if no connection is free within
         `database.acquire_timeout_seconds` or the server is away, `OutcomeUnknown` if the
@@ -290,10 +297,11 @@ class Database:
         reads = read_only or moment is not None
         seconds = self._settings.timeout_seconds
         unit = Unit(connection, tenant or _NO_TENANT, seconds=seconds, moment=moment)
+        begin = beginning(unit.tenant, self._settings, read_only=reads, keep_plans=keep_plans)
         try:
             try:
                 with unit.deadline:
-                    await self._begin(connection, unit.tenant, read_only=reads)
+                    await connection.execute(begin)
                 yield unit
             except BaseException as fault:
                 await roll_back(connection, fault)
@@ -316,11 +324,14 @@ class Database:
         *,
         read_only: bool = False,
         moment: Moment | None = None,
+        keep_plans: bool = False,
     ) -> T:
         """`work` in a unit, run again as a whole after a deadlock or a lost race."""
         for attempt in range(self._settings.retry_max + 1):
             try:
-                async with self.open_unit(tenant, read_only=read_only, moment=moment) as unit:
+                async with self.open_unit(
+                    tenant, read_only=read_only, moment=moment, keep_plans=keep_plans
+                ) as unit:
                     result = await work(unit)
                     if not read_only and "tombstones" in vars(unit):  # if it was asked
                         await unit.tombstones.hold()
@@ -357,9 +368,6 @@ class Database:
         """
         with suppress(*LOST):
             await pool.release(connection, timeout=self._settings.acquire_timeout_seconds)
-
-    async def _begin(self, connection: Any, tenant: UUID, *, read_only: bool) -> None:
-        await connection.execute(beginning(tenant, self._settings, read_only=read_only))
 
     async def close(self) -> None:
         """The running loop's pool is closed; those of other loops end with them.

@@ -222,15 +222,21 @@ class _Reader:
         self._bare = bare
 
     async def ask(self, place: Place, one: Asked, number: int) -> None:
+        from mnemic.service.question import read_question
         from mnemic.service.recall import parse_query, recall
+        from mnemic.service.routing import may_keep_plans
 
         query, _ = parse_query(
             self._tools, one.text, limit=K, memory_types=("episodic",), floor=0.0
         )
         _, turns = await candidates(self._tools, query, one.scope)
+        _, statistics = await read_question(self._tools, query, one.scope)
+        keep = may_keep_plans(statistics, self._tools.settings.recall)
 
         async def search(tools: Tools) -> list[UUID]:
-            found = await tools.transact(one.scope.tenant.id, turns, read_only=True)
+            found = await tools.transact(
+                one.scope.tenant.id, turns, read_only=True, keep_plans=keep
+            )
             near = [hit for hit in found if hit.near_place is not None and hit.near_place <= K]
             return [hit.candidate.id for hit in near]
 

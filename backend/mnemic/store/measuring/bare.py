@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
+from uuid import UUID
 
 import asyncpg
 import orjson
@@ -19,7 +20,7 @@ from redis.asyncio import Redis
 from mnemic.model.moment import Moment
 from mnemic.model.scope import Scope, TenantId
 from mnemic.settings import DatabaseSettings, WorkingSettings
-from mnemic.store.session_setup import prepare_connection, session_settings
+from mnemic.store.session_setup import beginning, prepare_connection, session_settings
 from mnemic.store.statement import Statement
 from mnemic.store.unit import Database, Unit
 from mnemic.store.working import scripts
@@ -75,6 +76,7 @@ class Recorder(Database):
         *,
         read_only: bool = False,
         moment: Moment | None = None,
+        keep_plans: bool = False,
     ) -> T:
         """As `Database.transact`, noted."""
         sent: list[tuple[str, list[object]]] = []
@@ -82,9 +84,12 @@ class Recorder(Database):
         async def noted(unit: Unit) -> T:
             return await work(_NotingUnit(unit, sent))
 
-        answer = await self._inner.transact(tenant, noted, read_only=read_only, moment=moment)
-        mode = " READ ONLY" if read_only else ""
-        begin = f"BEGIN{mode}; SELECT set_config('mnemic.tenant_id', '{tenant}', true)"
+        answer = await self._inner.transact(
+            tenant, noted, read_only=read_only, moment=moment, keep_plans=keep_plans
+        )
+        begin = beginning(
+            tenant or UUID(int=0), self._inner.settings, read_only=read_only, keep_plans=keep_plans
+        )
         self.transactions.append(Transaction(begin, tuple(sent)))
         return answer
 
