@@ -219,7 +219,9 @@ async def _search(
     plain, narrowed = asked.plain, asked.narrowed
     more = await further(unit, scope, words, arms, settings, asked)
     near = await unit.retrieval.approximate.nearest(
-        scope, arms, routing_of(plain, words, known, settings)
+        scope,
+        arms,
+        routing_of(plain, words, known, settings, keep_plans=query.filters is None),
     )
     arms = replace(arms, further=more, given=near.ids)
     found: list[Found] = []

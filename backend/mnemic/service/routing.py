@@ -22,7 +22,12 @@ def may_keep_plans(statistics: ScopeStatistics, settings: RecallSettings) -> boo
 
 
 def routing_of(
-    kinds: Sequence[str], words: QueryWords, statistics: ScopeStatistics, settings: RecallSettings
+    kinds: Sequence[str],
+    words: QueryWords,
+    statistics: ScopeStatistics,
+    settings: RecallSettings,
+    *,
+    keep_plans: bool,
 ) -> Routing:
     """The rows of each leg, out of the counts that a recall reads anyway; nothing is counted here.
 
@@ -38,5 +43,8 @@ def routing_of(
         share = statistics.corpus.actor_shares.get(words.named[0], 0.0)
         rows[ACTOR] = round(share * statistics.turns)
     return Routing(
-        rows=rows, exact_rows_max=settings.exact_scan_rows_max, ef_search=settings.hnsw_ef_search
+        rows=rows,
+        exact_rows_max=settings.exact_scan_rows_max,
+        ef_search=settings.hnsw_ef_search,
+        keep_plans=keep_plans,
     )

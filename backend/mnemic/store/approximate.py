@@ -16,6 +16,7 @@ from uuid import UUID
 
 from mnemic.model.route import Leg, Plan
 from mnemic.model.scope import Scope
+from mnemic.store.session_setup import KEPT_PLANS
 from mnemic.store.statement import Statement
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ PROMOTED = Statement("""
 
 SORTING = Statement("SELECT set_config('enable_sort', 'on', true)")
 
+# What comes behind an index is planned as for any large tenant, once for all.
+SORTING_BY_KEPT_PLANS = Statement(
+    "SELECT set_config('enable_sort', 'on', true), "
+    + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in KEPT_PLANS.items())
+)
+
 # The planner takes a partial index only when it sees the tenant and the model, as in the plans
 # that are made anew for each call (`plan_cache_mode`). The cast is the index's own.
 _NEAREST = """
@@ -77,12 +84,14 @@ def nearest_statement(leg: str, dimensions: int) -> Statement:
 class Routing:
     """What decides a route: about how many rows each leg sees, and up to how many all are compared.
 
-    `ef_search` is how far the index looks around.
+    `ef_search` is how far the index looks around. With `keep_plans` what comes behind an index goes
+    by kept plans.
     """
 
     rows: Mapping[str, int]
     exact_rows_max: int
     ef_search: int
+    keep_plans: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +138,8 @@ class ApproximateStore:
                         why = f"the index gave {len(found)} of {query.per_arm}"
             legs.append(Leg(name=name, plan=plan, rows=rows, why=why))
         if tables:
-            await self._unit.fetch_one(SORTING)
+            after = SORTING_BY_KEPT_PLANS if routing.keep_plans else SORTING
+            await self._unit.fetch_one(after)
         return Near(ids=ids, legs=tuple(legs))
 
     async def _promoted(self, query: CandidateQuery, routing: Routing) -> frozenset[str]:

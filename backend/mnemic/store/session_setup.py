@@ -12,11 +12,17 @@ from mnemic.settings import DatabaseSettings
 from mnemic.store.vectors_codec import decode_halfvec, encode_halfvec
 from mnemic.store.working.jsonb import jsonb_of_body
 
-__all__ = ["beginning", "prepare_behind_pooler", "prepare_connection", "session_settings"]
+__all__ = [
+    "KEPT_PLANS",
+    "beginning",
+    "prepare_behind_pooler",
+    "prepare_connection",
+    "session_settings",
+]
 
 # A plan that is kept outlives the size that it was made for: reading a whole table, right for ten
 # rows, must not be in it.
-_KEPT = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
+KEPT_PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 
 
 def session_settings(settings: DatabaseSettings) -> dict[str, str]:
@@ -50,7 +56,7 @@ def beginning(
         told = session_settings(settings)
         del told["application_name"]  # the pooler's own, for each of its clients
     elif keep_plans:
-        told = _KEPT
+        told = KEPT_PLANS
     text = f"BEGIN{mode}; SELECT set_config('mnemic.tenant_id', '{tenant}', true)"
     return text + "".join(
         f", set_config('{name}', '{value}', true)" for name, value in told.items()

@@ -125,7 +125,7 @@ async def candidates(
         scope.tenant.id, lambda unit: unit.statistics.read(scope, []), read_only=True
     )
     words = words_asked(tools, query.text, statistics)
-    routing = routing_of(("turn",), words, statistics, tools.settings.recall)
+    routing = routing_of(("turn",), words, statistics, tools.settings.recall, keep_plans=True)
 
     async def search(unit: Unit) -> list[Found]:
         near = await unit.retrieval.approximate.nearest(scope, arms, routing)
