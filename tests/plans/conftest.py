@@ -278,6 +278,7 @@ async def _serving(url: str, scope: Scope, model: int) -> AsyncIterator[Busy]:
     await connection.set_type_codec("json", schema="pg_catalog", encoder=str, decoder=json.loads)
     await connection.execute("SET plan_cache_mode = force_custom_plan; SET jit = off; BEGIN")
     await connection.execute(f"SELECT set_config('mnemic.tenant_id', '{scope.tenant.id}', true)")
-    yield Busy(connection, scope, model)
-    await connection.execute("ROLLBACK")
-    await connection.close()
+    try:
+        yield Busy(connection, scope, model)
+    finally:
+        await connection.close()
