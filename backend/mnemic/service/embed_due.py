@@ -21,8 +21,8 @@ __all__ = ["embed_turns_of", "embedded", "keep_vectors"]
 log = structlog.get_logger("mnemic")
 
 
-async def embed_turns_of(tools: Tools, tenant: TenantId, sessions: Sequence[UUID]) -> set[UUID]:
-    """Turns of the sessions that had no vector have one; which ones.
+async def embed_turns_of(tools: Tools, tenant: TenantId, sessions: Sequence[UUID]) -> None:
+    """Turns of the sessions that had no vector have one.
 
     One batch of them, and none while anything is away: what was done before stands all the same,
     and the worker makes them later.
@@ -32,31 +32,26 @@ async def embed_turns_of(tools: Tools, tenant: TenantId, sessions: Sequence[UUID
         pending = await tools.transact(
             tenant, lambda unit: unit.vectors.missing_of(sessions, limit=limit), read_only=True
         )
-        if not pending:
-            return set()
-        return await keep_vectors(tools, tenant, await embedded(tools, pending))
+        if pending:
+            await keep_vectors(tools, tenant, await embedded(tools, pending))
     except MnemicError as fault:
         log.warning("turns_not_embedded", sessions=len(sessions), reason=fault.code)
-        return set()
 
 
 async def keep_vectors(
     tools: Tools, tenant: TenantId, pairs: Sequence[tuple[PendingText, Vector]]
-) -> set[UUID]:
-    """The memories that still say what was embedded have their vectors; which ones."""
+) -> None:
+    """The memories that still say what was embedded have their vectors."""
     model = await tools.live_model()
     now = tools.now()
 
-    async def land(unit: Unit) -> set[UUID]:
-        landed: set[UUID] = set()
+    async def land(unit: Unit) -> None:
         for kind in dict.fromkeys(one.kind for one, _ in pairs):
             still = await unit.vectors.still(kind, [one for one, _ in pairs if one.kind == kind])
             found = [(one.id, vector) for one, vector in pairs if one.id in still]
             await unit.vectors.put(kind, found, model=model.id, now=now)
-            landed |= still
-        return landed
 
-    return await tools.transact(tenant, land)
+    await tools.transact(tenant, land)
 
 
 async def embedded(tools: Tools, pending: list[PendingText]) -> list[tuple[PendingText, Vector]]:

@@ -63,8 +63,9 @@ async def append_turns(
     vectors = await _embedded(tools, said_in_order(before, _said(batch)))
     write = Write(operation="session.append", request=_request(checked), key=name)
     landed = await _land(tools, scope, checked, batch, vectors, write)
-    if vectors:
-        landed = await _completed(tools, scope, landed)
+    if vectors and any(one.vector is VectorState.PENDING for one in landed):
+        # Before them stands something else than was thought to. The receipts stay as they are kept.
+        await embed_turns_of(tools, scope.tenant.id, [scope.id])
     receipts = [
         replace(receipt, notes=changes(given, kept))
         for receipt, given, kept in zip(landed, turns, checked, strict=True)
@@ -252,14 +253,6 @@ def _identified(
             added.discard(identity)
         named.add(identity)
         yield identity, is_refused
-
-
-async def _completed(tools: Tools, scope: Scope, landed: list[Receipt]) -> list[Receipt]:
-    """The receipts, now that turns before which something changed have their vectors too."""
-    if not any(one.created and one.vector is VectorState.PENDING for one in landed):
-        return landed
-    made = await embed_turns_of(tools, scope.tenant.id, [scope.id])
-    return [replace(one, vector=VectorState.READY) if one.id in made else one for one in landed]
 
 
 def _receipt(identity: TurnId, *, created: bool, ready: bool, refused: bool) -> Receipt:
