@@ -22,7 +22,7 @@ log = structlog.get_logger("mnemic")
 
 
 async def embed_turns_of(tools: Tools, tenant: TenantId, sessions: Sequence[UUID]) -> None:
-    """Turns of the sessions that had no vector have one.
+    """Turns of the sessions that had no vector, and may take in others, have one.
 
     One batch of them, and none while anything is away: what was done before stands all the same,
     and the worker makes them later.

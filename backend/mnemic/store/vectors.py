@@ -106,7 +106,11 @@ def _missing(noun: str, due: str) -> Statement:
 
 
 MISSING = {noun: _missing(noun, "m.needs_vector") for noun in KINDS}
-MISSING_OF = _missing("turn", "m.needs_vector AND m.session_id = ANY(CAST(:sessions AS uuid[]))")
+MISSING_OF = _missing(
+    "turn",
+    f"m.needs_vector AND m.word_count <= {SHORT_WORDS_MAX} AND m.seq > 0"
+    " AND m.session_id = ANY(CAST(:sessions AS uuid[]))",
+)
 STALE = _missing("turn", _STALE)
 
 # Held until the vector is there: nobody gives the memory other words meanwhile.
@@ -241,7 +245,7 @@ class VectorStore:
         return found
 
     async def missing_of(self, sessions: Sequence[UUID], *, limit: int) -> list[PendingText]:
-        """Turns of the sessions without a vector, oldest first.
+        """Turns of the sessions without a vector that may take in others, oldest first.
 
         One of the store methods without a scope: the caller has written to these sessions.
         """
