@@ -118,6 +118,7 @@ def test_views_stay_within_the_session() -> None:
     assert window.split("\n") == [VIEWS[ALONE](talk, at)[0] for at in range(3)]
     assert VIEWS["short with two before"](talk, 2) == VIEWS[ALONE](talk, 2)
     assert VIEWS["short with two before"](talk, 1) == VIEWS["with one before"](talk, 1)
+    assert VIEWS["short with two before"](talk, 0) == VIEWS[ALONE](talk, 0)
     assert VIEWS["with its question"](talk, 1) == VIEWS[ALONE](talk, 1)
     assert VIEWS["sentences"](talk, 0)[1:] == ("Mira: Have you met Anna?", "Mira: She sails.")
     assert VIEWS["told by name"](talk, 2)[0].startswith("Mira's cello is from Cremona, and Mira")

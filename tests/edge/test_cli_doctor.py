@@ -180,6 +180,21 @@ def test_vectors_of_another_model_fail(
     assert "other@1/384" in finding(ended, "vectors")["detail"]
 
 
+def test_vectors_that_are_to_be_made_are_counted(
+    on: Any, admin: asyncpg.Connection, run_now: Callable[..., Any]
+) -> None:
+    on("remember", "Deploys are frozen on Fridays")
+    before = finding(on("doctor", "--json"), "vectors")
+    run_now(admin.execute("UPDATE mnemic.facts SET needs_vector = true"))
+
+    after = finding(on("doctor", "--json"), "vectors")
+
+    assert (before["verdict"], before["detail"]) == ("ok", "made with the model that is set")
+    assert after["verdict"] == "warn"
+    assert "1 missing, 0 turns to be embedded anew" in after["detail"]
+    assert "embed_missing" in after["remedy"]
+
+
 def test_a_model_that_cannot_be_had_fails(on: Any) -> None:
     ended = on("doctor", "--json", MEM_EMBEDDING__MODEL="no-such-model")
 

@@ -7,6 +7,7 @@ from typing import Any
 import asyncpg
 
 from mnemic import MemoryManager
+from mnemic.model.turn_vector import SHORT_WORDS_MAX
 from mnemic.settings import MemorySettings
 from mnemic.store.upgrade import downgrade, upgrade
 from mnemic.testing import HashingEmbedder, a_conversation, a_scope
@@ -18,6 +19,36 @@ LACKING = """
              WHERE status = 'live' AND (needs_vector OR NOT stats_counted))
          + (SELECT count(*) FROM mnemic.episodes WHERE needs_vector OR NOT stats_counted)
 """
+
+
+async def test_on_the_way_down_a_vector_goes_that_holds_more_than_its_turn(
+    database: Any, servers: Any, admin: asyncpg.Connection
+) -> None:
+    """The release before would forget a turn and leave what took it in."""
+    settings = MemorySettings(
+        database_url=database.app_url,
+        redis_url=servers.redis_url,
+        database={"require_durable": False},
+    )
+    scope = a_scope()
+    session = scope.session("s")
+    async with MemoryManager(Wiring(settings, embedder=HashingEmbedder())) as memory:
+        told = await memory.sessions.append(
+            a_conversation(["The lease is red.", "Noted.", "word " * (SHORT_WORDS_MAX + 1)]),
+            scope=session,
+        )
+
+    downgrade(database.owner_url, "0020")
+    left = await admin.fetch("SELECT memory_id FROM mnemic.turn_vectors")
+    due = await admin.fetch("SELECT id FROM mnemic.turns WHERE needs_vector")
+    upgrade(database.owner_url)
+
+    assert {row["memory_id"] for row in left} == {told[0].id, told[2].id}
+    assert [row["id"] for row in due] == [told[1].id]
+    async with MemoryManager(Wiring(settings, embedder=HashingEmbedder())) as memory:
+        await memory.maintenance.embed_missing()
+    assert await admin.fetchval("SELECT count(*) FROM mnemic.turn_vectors") == 3
+    assert await admin.fetchval(LACKING) == 3, "words are counted later"
 
 
 async def test_vectors_and_counts_come_back_after_the_way_down_and_up(

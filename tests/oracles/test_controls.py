@@ -11,7 +11,7 @@ import pytest
 
 from mnemic import FactCreate, InvalidInput, MemoryManager, Scope, StoreUnavailable
 from mnemic.model.receipt import VectorState
-from mnemic.testing import a_fact, a_scope, a_turn
+from mnemic.testing import HashingEmbedder, a_fact, a_scope, a_turn
 from oracles.closure import assert_closed, plant
 from oracles.degraded import tells
 from oracles.gone import WAYS_BACK, assert_gone, come_back
@@ -26,6 +26,7 @@ from oracles.stored import (
     rows_of,
 )
 from oracles.together import HeldEmbedder, at_once, meanwhile
+from oracles.windows import assert_windows
 
 
 async def test_a_word_of_a_sibling_is_seen_and_so_is_one_that_is_missing(
@@ -219,3 +220,30 @@ async def test_calls_at_once_do_meet() -> None:
         return number
 
     assert await at_once(*(call(number) for number in range(3))) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("wrong", ["another's", "gone"])
+async def test_a_vector_that_is_not_of_the_turns_that_stand_is_seen(
+    memory: MemoryManager, seen: asyncpg.Connection, scope: Scope, wrong: str
+) -> None:
+    embedder = HashingEmbedder()
+    session = scope.session("s")
+    told = await memory.sessions.append(
+        [a_turn(f"It is {word}.") for word in ("heliotrope", "amber", "jade")], scope=session
+    )
+    await assert_windows(seen, scope, embedder)
+
+    if wrong == "gone":
+        # Past the triggers, as if nobody had thought of the two after it.
+        async with seen.transaction():
+            await seen.execute("SET LOCAL session_replication_role = replica")
+            await seen.execute("DELETE FROM mnemic.turns WHERE id = $1", told[0].id)
+    else:
+        await seen.execute(
+            "UPDATE mnemic.turn_vectors v SET embedding = o.embedding FROM mnemic.turn_vectors o"
+            " WHERE v.memory_id = $1 AND o.memory_id = $2",
+            *(told[1].id, told[0].id),
+        )
+
+    with pytest.raises(AssertionError, match="made of something else"):
+        await assert_windows(seen, scope, embedder)

@@ -47,10 +47,11 @@ FILL = """
 FILL_TURNS = """
     INSERT INTO mnemic.turns (tenant_id, id, scope_id, session_id, seq, role, actor, actor_id, text,
                               content_digest, occurred_at, stems, stem_count, word_count, tsv,
-                              needs_vector, stats_counted)
+                              needs_vector, stats_counted, vector_recipe)
     SELECT s.tenant_id, gen_random_uuid(), s.scope_id, s.id, n, 'user', 'User',
            s.tenant_id, 'text ' || n, '\\x00', now(), 'word' || n % 500, 1, 2,
-           to_tsvector('simple', 'word' || n % 500 || ' common'), false, n % 100 <> 0
+           to_tsvector('simple', 'word' || n % 500 || ' common'), false, n % 100 <> 0,
+           CASE WHEN n % 50 <> 0 THEN 1 END
       FROM mnemic.sessions s
      CROSS JOIN LATERAL generate_series(0, CASE WHEN s.tenant_id = $1 THEN $2::int ELSE 200 END) n
 """

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mnemic.model.filters import Filter
+from mnemic.model.turn_vector import TURNS_BEFORE_MAX
 from mnemic.store import (
     arms,
     filtered,
@@ -14,8 +15,10 @@ from mnemic.store import (
     guards,
     lineage,
     retrieval,
+    sessions,
     statistics,
     turns,
+    vectors,
 )
 from mnemic.store.statement import Statement
 from mnemic.store.working import rows
@@ -54,6 +57,11 @@ TYPES = {
     "ends": "timestamptz[]",
     "most": "bigint",
     "limit": "bigint",
+    "skip": "uuid[]",
+    "id": "uuid",
+    "count": "int",
+    "first_at": "timestamptz",
+    "now": "timestamptz",
 }
 
 
@@ -331,3 +339,47 @@ async def test_notes_that_have_expired_are_found_by_when_they_expire(busy: Any) 
     assert "working_heads_notes_expire_idx" in _indexes(nodes)
     scans = [node for node in nodes if node["Node Type"] == "Seq Scan"]
     assert [node for node in scans if node["Relation Name"] == "working_heads"] == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (vectors.MISSING["turn"], "turns_needs_vector_idx"),
+        (vectors.STALE, "turns_stale_idx"),
+        (vectors.STILL["turn"], "turns_pkey"),
+    ],
+    ids=["missing", "stale", "still"],
+)
+async def test_what_was_said_before_a_turn_is_looked_up_for_each_by_its_place(
+    busy: Any, statement: Statement, index: str
+) -> None:
+    ids = await busy.connection.fetch("SELECT id FROM mnemic.turns ORDER BY id LIMIT 50")
+    named = ", ".join(f"'{row['id']}'" for row in ids)
+
+    nodes = await _plan(
+        busy, statement, skip="ARRAY[]::uuid[]", limit="50", ids=f"ARRAY[{named}]::uuid[]"
+    )
+
+    assert {index, "turns_seq_key"} <= _indexes(nodes)
+    assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]
+    before = [node for node in nodes if node.get("Index Name") == "turns_seq_key"]
+    assert max(node["Actual Rows"] for node in before) <= TURNS_BEFORE_MAX
+
+
+@pytest.mark.parametrize("statement", [turns.LAST_SAID, sessions.TAKE_PLACES])
+async def test_the_last_turns_of_a_session_are_looked_up_from_its_end(
+    busy: Any, statement: Statement
+) -> None:
+    nodes = await _plan(
+        busy,
+        statement,
+        session=f"'{busy.scope.id}'",
+        id=f"'{busy.scope.id}'",
+        count="1",
+        first_at="now()",
+        now="now()",
+    )
+
+    [before] = [node for node in nodes if node.get("Index Name") == "turns_seq_key"]
+    assert before["Actual Rows"] <= TURNS_BEFORE_MAX
+    assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]

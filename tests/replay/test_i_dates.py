@@ -93,7 +93,11 @@ async def test_i07_a_whole_date_is_that_day_and_not_its_month(
 ) -> None:
     session = scope.session("s")
     said = [
-        a_turn("The lease was signed.", occurred_at=datetime(2024, month, day, 12, tzinfo=UTC))
+        # Long enough to have the vector of its own text: they are equally near.
+        a_turn(
+            f"The lease was signed{' and so on' * 7}.",
+            occurred_at=datetime(2024, month, day, 12, tzinfo=UTC),
+        )
         for month, day in ((3, 1), (3, 4), (3, 5), (3, 6), (3, 31), (4, 5), (5, 5))
     ]
     await memory.sessions.append(said, scope=session)

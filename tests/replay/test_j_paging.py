@@ -29,6 +29,10 @@ generated = settings(
 )
 
 
+# A turn of more words than are short is embedded as one text.
+ENOUGH = " and so on" * 7
+
+
 def in_pages(settings: MemorySettings) -> MemorySettings:
     small = settings.maintenance.model_copy(update={"batch_max": PAGE})
     return settings.model_copy(update={"maintenance": small})
@@ -42,14 +46,14 @@ async def test_j01_a_job_takes_each_of_many_rows_of_one_moment_once(
     embedder, standing = HeldEmbedder(), TickingClock(step=timedelta(0))
     async with opened(in_pages(alone.settings), clock=standing, embedder=embedder) as memory:
         embedder.fail()
-        said = [a_turn(f"t{number}") for number in range(count)]
+        said = [a_turn(f"t{number}{ENOUGH}") for number in range(count)]
         await memory.sessions.append(said, scope=a_scope().session("s"))
         embedder.fault, embedder.asked = None, []
 
         report = await memory.maintenance.embed_missing()
 
         assert_partition(
-            embedder.asked, {f"User: t{number}" for number in range(count)}, size_max=PAGE
+            embedder.asked, {f"User: t{number}{ENOUGH}" for number in range(count)}, size_max=PAGE
         )
         assert (report.done, report.failed) == (count, 0)
 
@@ -79,18 +83,18 @@ async def test_j05_rows_that_come_and_go_between_two_pages_repeat_and_lose_none(
     async with opened(in_pages(alone.settings), embedder=embedder) as memory:
         embedder.fail()
         said = await memory.sessions.append(
-            [a_turn(f"t{number}") for number in range(25)], scope=session
+            [a_turn(f"t{number}{ENOUGH}") for number in range(25)], scope=session
         )
         embedder.fault, embedder.asked = None, []
 
         async def write() -> None:
             await memory.forget([said[place].id for place in (0, 5, 12, 24)], scope=session)
-            await memory.sessions.append([a_turn("late")], scope=session)
+            await memory.sessions.append([a_turn(f"late{ENOUGH}")], scope=session)
 
         await meanwhile(embedder.gate, memory.maintenance.embed_missing(), write)
 
-        pages = [page for page in embedder.asked if page != ["User: late"]]
-        kept = {f"User: t{n}" for n in range(25)} - {"User: t12", "User: t24"}
+        pages = [page for page in embedder.asked if page != [f"User: late{ENOUGH}"]]
+        kept = {f"User: t{n}{ENOUGH}" for n in range(25) if n not in (12, 24)}
         assert_partition(pages, kept, size_max=PAGE)
         assert (await memory.maintenance.embed_missing()).done == 0
 

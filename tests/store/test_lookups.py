@@ -10,6 +10,8 @@ from uuid import UUID, uuid4, uuid5
 import asyncpg
 import pytest
 
+from mnemic.model.turn_vector import RECIPE, SHORT_WORDS_MAX
+
 ONE, OTHER = UUID(int=1), UUID(int=2)
 SCOPE, OTHER_SCOPE = UUID(int=11), UUID(int=12)
 SPEAKER, LISTENER = UUID(int=21), UUID(int=22)
@@ -321,6 +323,41 @@ async def test_tenants_with_memories_to_work_on_are_due_once_each(
     assert sorted(due) == sorted((tenant,) for tenant in by_kind.values())
 
 
+@pytest.mark.parametrize(
+    ("recipe", "words", "seq", "is_due"),
+    [
+        (None, SHORT_WORDS_MAX, 1, True),
+        (RECIPE + 1, SHORT_WORDS_MAX, 1, True),
+        (RECIPE, SHORT_WORDS_MAX, 1, False),
+        (None, SHORT_WORDS_MAX + 1, 1, False),
+        (None, SHORT_WORDS_MAX, 0, False),
+    ],
+    ids=["before", "another", "this", "long", "first"],
+)
+async def test_a_turn_is_due_whose_vector_was_made_otherwise(
+    admin_transaction: asyncpg.Connection,
+    recipe: int | None,
+    words: int,
+    seq: int,
+    *,
+    is_due: bool,
+) -> None:
+    tenant = uuid4()
+    before = await admin_transaction.fetchrow("SELECT * FROM mnemic.vectors_due(1000)")
+    await _memories(admin_transaction, "turns", tenant)
+    await admin_transaction.execute(
+        "UPDATE mnemic.turns SET vector_recipe = $2, word_count = $3, seq = $4"
+        " WHERE tenant_id = $1",
+        *(tenant, recipe, words, seq),
+    )
+
+    due = await _called(admin_transaction, DUE, "embed_missing", 1_000, NOON)
+    after = await _called(admin_transaction, "SELECT * FROM mnemic.vectors_due($1)", 1_000)
+
+    assert ((tenant,) in due) == is_due
+    assert after == [(before["missing"], before["stale"] + is_due)]
+
+
 async def _memories(
     connection: asyncpg.Connection,
     kind: str,
@@ -339,6 +376,10 @@ async def _memories(
         needs_vector,
         stats_counted,
     )
+    if kind == "turns":
+        await connection.execute(
+            "UPDATE mnemic.turns SET vector_recipe = $2 WHERE tenant_id = $1", tenant, RECIPE
+        )
 
 
 async def test_more_tenants_than_the_limit_take_turns(

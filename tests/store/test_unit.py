@@ -360,6 +360,7 @@ def test_every_statement_on_a_tenants_table_carries_the_first_wall() -> None:
         "lexical",
         "similar_terms",
         "tenants_beyond",
+        "vectors_due",
     )
 
     bare = [

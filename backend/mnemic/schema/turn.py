@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from mnemic.model.turn_vector import RECIPE, SHORT_WORDS_MAX
 from mnemic.schema.columns import bounded, choice, memory_table, moment, reference, wording_columns
 
 __all__ = ["documents", "turns"]
@@ -43,6 +44,8 @@ turns = memory_table(
     sa.Column("has_time_expr", sa.Boolean, nullable=False, server_default=sa.false()),
     moment("archived_at"),
     *wording_columns("turns"),
+    # How its vector was made; nothing for one of its own text alone, or for none.
+    sa.Column("vector_recipe", sa.SmallInteger),
     bounded("turns", "external_digest", bytes_max=64),
     reference("turns", "session_id", "sessions"),
     reference("turns", "document_id", "documents"),
@@ -58,6 +61,15 @@ turns = memory_table(
         postgresql_where=sa.text("external_digest IS NOT NULL"),
     ),
     sa.Index("turns_scope_idx", "tenant_id", "scope_id", "occurred_at", "id"),
+    sa.Index(
+        "turns_stale_idx",
+        "tenant_id",
+        "recorded_at",
+        postgresql_where=sa.text(
+            f"NOT needs_vector AND word_count <= {SHORT_WORDS_MAX} AND seq > 0"
+            f" AND vector_recipe IS DISTINCT FROM {RECIPE}"
+        ),
+    ),
     sa.Index("turns_actor_idx", "tenant_id", "scope_id", "actor_id"),
     sa.Index(
         "turns_document_idx",

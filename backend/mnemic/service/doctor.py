@@ -45,6 +45,7 @@ _POOLING = {
     Pooling.STATEMENT: "in statement mode, which refuses transactions",
     Pooling.UNKNOWN: "too busy to tell its mode",
 }
+_DUE_MAX = 1_000_000
 _PROBE = "A sentence to see whether the model answers."
 
 
@@ -318,6 +319,9 @@ async def _vectors(patient: Patient, url: str, signature: str) -> list[Finding]:
     database = Database(url, patient.database)
     try:
         live = await database.transact(None, lambda unit: unit.models.live(), read_only=True)
+        due = await database.transact(
+            None, lambda unit: unit.vectors.due(limit=_DUE_MAX), read_only=True
+        )
     except MnemicError:
         return []
     finally:
@@ -328,7 +332,11 @@ async def _vectors(patient: Patient, url: str, signature: str) -> list[Finding]:
         return [
             _fail("vectors", f"made with {live.signature}", "set MEM_EMBEDDING__MODEL back to it")
         ]
-    return [_ok("vectors", "made with the model that is set")]
+    detail = "made with the model that is set"
+    if not due.missing and not due.stale:
+        return [_ok("vectors", detail)]
+    detail += f"; {due.missing:,} missing, {due.stale:,} turns to be embedded anew"
+    return [_warn("vectors", detail, "let the worker run: `embed_missing` makes them")]
 
 
 def _disk(folder: Path) -> Finding:

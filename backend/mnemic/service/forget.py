@@ -12,6 +12,7 @@ from mnemic.errors import Conflict, NotFound
 from mnemic.model.episode import Episode
 from mnemic.model.normalise import clean_text
 from mnemic.model.scope import Scope
+from mnemic.service.embed_due import embed_turns_of
 from mnemic.service.parsing import (
     REASON_CHARS_MAX,
     checked_idempotency_key,
@@ -105,12 +106,14 @@ async def _land(
     rewordings: Mapping[UUID, Rewording],
 ) -> Forgotten:
     now = tools.now()
+    touched: list[UUID] = []
 
     async def land(unit: Unit) -> Forgotten:
+        touched.clear()
         await unit.scopes.ensure(scope)
         if (answer := await claimed(unit, scope, write, now=now)) is not None:
             return Forgotten(**answer)
-        await unit.lineage.hold_sessions(scope, wanted)
+        touched.extend(await unit.lineage.hold_sessions(scope, wanted))
         found = await unit.forgetting.locate(scope, wanted)
         if missing := [one for one in wanted if one not in found]:
             raise NotFound(f"No memory {missing[0]} in this scope.", id=missing[0])
@@ -149,7 +152,10 @@ async def _land(
         await answered(unit, scope, write, asdict(result))
         return result
 
-    return await tools.transact(scope.tenant.id, land)
+    result = await tools.transact(scope.tenant.id, land)
+    if touched:  # the turns after those that are gone took them in, and wait for another vector
+        await embed_turns_of(tools, scope.tenant.id, touched)
+    return result
 
 
 async def _check_known(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -11,18 +11,16 @@ import structlog
 
 from mnemic.errors import (
     Conflict,
-    EmbedderUnavailable,
     MnemicError,
     NotFound,
     ThinkerUnavailable,
     Unavailable,
 )
-from mnemic.model.embedding import Vector
 from mnemic.model.scope import MemoryScope, Scope, Tenant, TenantId, TenantKind
 from mnemic.service.count_terms import count_terms
+from mnemic.service.embed_due import embedded, keep_vectors
 from mnemic.service.end_session import end_session
 from mnemic.service.tools import Tools
-from mnemic.store.unit import Unit
 from mnemic.store.vectors import PendingText
 from mnemic.store.working.opening import purge_expired
 
@@ -57,7 +55,7 @@ async def end_idle_sessions(tools: Tools) -> MaintenanceReport:
 
 
 async def embed_missing(tools: Tools) -> MaintenanceReport:
-    """Memories that were kept without a vector have one.
+    """Memories that were kept without a vector have one; one that was made otherwise is made anew.
 
     Raises `EmbedderUnavailable` while the embedder is down; nothing is set aside for that.
     """
@@ -160,10 +158,10 @@ async def _embed_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:
         pending = await _pending(tools, tenant, limit=batch, skip=refused)
         if not pending:
             break
-        pairs = await _embedded(tools, pending)
+        pairs = await embedded(tools, pending)
         taken = {one.id for one, _ in pairs}
         refused.update(one.id for one in pending if one.id not in taken)
-        await _keep(tools, tenant, pairs)
+        await keep_vectors(tools, tenant, pairs)
         done += len(pairs)
         if len(pending) < batch:
             break
@@ -176,47 +174,6 @@ async def _pending(
     return await tools.transact(
         tenant, lambda unit: unit.vectors.missing(limit=limit, skip=skip), read_only=True
     )
-
-
-async def _keep(
-    tools: Tools, tenant: TenantId, pairs: Sequence[tuple[PendingText, Vector]]
-) -> None:
-    model = await tools.live_model()
-    now = tools.now()
-
-    async def land(unit: Unit) -> None:
-        for kind in dict.fromkeys(one.kind for one, _ in pairs):
-            still = await unit.vectors.still(kind, [one for one, _ in pairs if one.kind == kind])
-            found = [(one.id, vector) for one, vector in pairs if one.id in still]
-            await unit.vectors.put(kind, found, model=model.id, now=now)
-
-    await tools.transact(tenant, land)
-
-
-async def _embedded(tools: Tools, pending: list[PendingText]) -> list[tuple[PendingText, Vector]]:
-    """The texts that the model takes; one that it refuses alone does not hold up its batch.
-
-    Raises `EmbedderUnavailable` if it takes none.
-    """
-    try:
-        vectors = await tools.embed([one.text for one in pending])
-    except EmbedderUnavailable:
-        if len(pending) == 1:
-            raise
-    else:
-        return list(zip(pending, vectors, strict=True))
-    pairs: list[tuple[PendingText, Vector]] = []
-    fault: EmbedderUnavailable | None = None
-    for one in pending:
-        try:
-            pairs.append((one, (await tools.embed([one.text]))[0]))
-        except EmbedderUnavailable as refusal:
-            fault = refusal
-            if not pairs and one is not pending[0]:
-                raise
-    if fault is not None:
-        log.warning("text_not_embedded", texts=len(pending) - len(pairs), reason=str(fault))
-    return pairs
 
 
 async def _count_of(tools: Tools, tenant: TenantId) -> tuple[int, int]:

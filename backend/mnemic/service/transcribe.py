@@ -12,7 +12,9 @@ from mnemic.model.embedding import Vector
 from mnemic.model.receipt import Durability, Receipt, VectorState
 from mnemic.model.scope import Scope
 from mnemic.model.turn import TurnCreate, TurnId
+from mnemic.model.turn_vector import Said, joined, said_in_order
 from mnemic.service.count_terms import count_terms_now
+from mnemic.service.embed_due import embed_turns_of
 from mnemic.service.parsing import (
     changes,
     checked_idempotency_key,
@@ -23,12 +25,14 @@ from mnemic.service.parsing import (
 from mnemic.service.tools import Tools
 from mnemic.service.witness import Write, answered, claimed, request_digest
 from mnemic.store.guards import AuditEntry
-from mnemic.store.turns import content_digest, external_digest, turn_marks, turn_text
+from mnemic.store.turns import content_digest, external_digest, turn_marks
 from mnemic.store.unit import Unit
 
 __all__ = ["append_turns"]
 
 _Batch = list[tuple[TurnId, TurnCreate]]
+_Made = dict[tuple[str, ...], Vector]
+"""Vectors by the texts that they are made of."""
 
 
 async def append_turns(
@@ -46,23 +50,25 @@ async def append_turns(
     name = checked_idempotency_key(key)
     if not checked:
         return []
-    known, refused = await tools.transact(
-        scope.tenant.id, lambda unit: _standing(unit, scope, checked), read_only=True
-    )
+
+    async def look(unit: Unit) -> tuple[dict[bytes, bytes], set[bytes], tuple[Said, ...]]:
+        return (*await _standing(unit, scope, checked), await unit.turns.last_said(scope))
+
+    known, refused, before = await tools.transact(scope.tenant.id, look, read_only=True)
     batch = [
         (identity, turn)
         for identity, turn in _unknown(tools, scope, checked, known)
         if refused.isdisjoint(turn_marks(scope.id, turn))
     ]
-    vectors = await tools.vectors(
-        [turn_text(turn.actor, turn.text, turn.caption) for _, turn in batch]
-    )
+    vectors = await _embedded(tools, said_in_order(before, _said(batch)))
     write = Write(operation="session.append", request=_request(checked), key=name)
+    landed = await _land(tools, scope, checked, batch, vectors, write)
+    if vectors and any(one.vector is VectorState.PENDING for one in landed):
+        # Before them stands something else than was thought to. The receipts stay as they are kept.
+        await embed_turns_of(tools, scope.tenant.id, [scope.id])
     receipts = [
         replace(receipt, notes=changes(given, kept))
-        for receipt, given, kept in zip(
-            await _land(tools, scope, checked, batch, vectors, write), turns, checked, strict=True
-        )
+        for receipt, given, kept in zip(landed, turns, checked, strict=True)
     ]
     written = sum(receipt.created for receipt in receipts)
     await count_terms_now(tools, scope.tenant.id, written=written)
@@ -86,7 +92,7 @@ async def _land(
     scope: Scope,
     turns: Sequence[TurnCreate],
     batch: _Batch,
-    vectors: Sequence[Vector] | None,
+    vectors: _Made,
     write: Write,
 ) -> list[Receipt]:
     """The batch is added and witnessed in one transaction; a receipt for each of `turns`."""
@@ -99,8 +105,10 @@ async def _land(
             return [Receipt.from_json(one) for one in answer]
         missing = await _missing(unit, scope, batch, now)
         added = {identity for identity, _ in missing}
+        ready: dict[TurnId, Vector] = {}
         if missing:
-            await _add(unit, scope, missing, now)
+            before = await _add(unit, scope, missing, now)
+            ready = _ready(missing, before, vectors)
             entry = AuditEntry(
                 id=tools.new_id(),
                 action=write.operation,
@@ -109,12 +117,13 @@ async def _land(
                 content_digest=write.request,
             )
             await unit.guards.audit(scope, entry, now=now)
-        if vectors and model:
-            await unit.vectors.put("turn", _of(batch, vectors, added), model=model.id)
+        if ready and model:
+            await unit.vectors.put("turn", list(ready.items()), model=model.id)
         _, refused = await _standing(unit, scope, turns)
-        state = VectorState.READY if vectors is not None else VectorState.PENDING
         receipts = [
-            _receipt(identity, state, created=identity in added, refused=is_refused)
+            _receipt(
+                identity, created=identity in added, ready=identity in ready, refused=is_refused
+            )
             for identity, is_refused in _identified(scope, turns, batch, refused, added)
         ]
         await answered(unit, scope, write, [receipt.to_json() for receipt in receipts])
@@ -137,14 +146,16 @@ async def _missing(unit: Unit, scope: Scope, batch: _Batch, now: datetime) -> _B
     ]
 
 
-async def _add(unit: Unit, scope: Scope, missing: _Batch, now: datetime) -> None:
-    first = await unit.sessions.take_places(
+async def _add(unit: Unit, scope: Scope, missing: _Batch, now: datetime) -> tuple[Said, ...]:
+    """The turns stand in the session; what was said right before them."""
+    first, before = await unit.sessions.take_places(
         scope,
         count=len(missing),
         first_at=min(turn.occurred_at for _, turn in missing),
         now=now,
     )
     await unit.turns.add(scope, missing, first_seq=first, now=now)
+    return before
 
 
 async def _standing(
@@ -186,11 +197,34 @@ def _external_turn_id(scope: Scope, external_id: str) -> TurnId:
     return TurnId(uuid5(scope.id, f"turn;{external_id}"))
 
 
-def _of(
-    batch: _Batch, vectors: Sequence[Vector], added: set[TurnId]
-) -> list[tuple[TurnId, Vector]]:
-    pairs = zip(batch, vectors, strict=True)
-    return [(identity, vector) for (identity, _), vector in pairs if identity in added]
+def _said(batch: _Batch) -> list[Said]:
+    return [Said(turn.actor, turn.text, turn.caption) for _, turn in batch]
+
+
+async def _embedded(tools: Tools, wanted: Sequence[tuple[str, ...]]) -> _Made:
+    """The vector of each of the turns, of whose texts each is embedded once.
+
+    There are none while the embedder is away.
+    """
+    texts = list(dict.fromkeys(text for one in wanted for text in one))
+    vectors = await tools.vectors(texts)
+    if vectors is None:
+        return {}
+    made = dict(zip(texts, vectors, strict=True))
+    return {one: joined([made[text] for text in one]) for one in wanted}
+
+
+def _ready(missing: _Batch, before: Sequence[Said], vectors: _Made) -> dict[TurnId, Vector]:
+    """The vectors of those turns before which stands what was thought to.
+
+    Behind one that came between, or one that is gone, they are embedded anew.
+    """
+    wanted = said_in_order(before, _said(missing))
+    return {
+        identity: vectors[one]
+        for (identity, _), one in zip(missing, wanted, strict=True)
+        if one in vectors
+    }
 
 
 def _identified(
@@ -221,7 +255,8 @@ def _identified(
         yield identity, is_refused
 
 
-def _receipt(identity: TurnId, state: VectorState, *, created: bool, refused: bool) -> Receipt:
+def _receipt(identity: TurnId, *, created: bool, ready: bool, refused: bool) -> Receipt:
+    state = VectorState.READY if ready else VectorState.PENDING
     return Receipt(
         id=identity,
         kind="turn",

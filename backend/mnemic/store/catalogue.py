@@ -26,6 +26,7 @@ DEFINER_FUNCTIONS = frozenset(
         "similar_terms",
         "tenants_beyond",
         "tenants_due",
+        "vectors_due",
     }
 )
 """The only functions that may run with another role's rights: they look past the policies."""

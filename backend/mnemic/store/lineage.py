@@ -84,9 +84,10 @@ class LineageStore:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def hold_sessions(self, scope: Scope, turns: Collection[UUID]) -> None:
+    async def hold_sessions(self, scope: Scope, turns: Collection[UUID]) -> list[UUID]:
         """The sessions of those among the ids that are turns change for nobody else meanwhile."""
-        await self._unit.fetch(HOLD_SESSIONS, scopes=scope.visible_ids, turns=list(turns))
+        rows = await self._unit.fetch(HOLD_SESSIONS, scopes=scope.visible_ids, turns=list(turns))
+        return [row["id"] for row in rows]
 
     async def episodes_of_turns(self, scope: Scope, turns: Collection[UUID]) -> list[Episode]:
         """The episodes that sessions with these turns became; locked until the unit ends."""

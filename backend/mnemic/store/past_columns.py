@@ -42,6 +42,7 @@ COLUMNS = {
         "needs_vector",
         "embedded_at",
         "stats_counted",
+        "vector_recipe",
     ],
     "episodes": [
         "tenant_id",

@@ -11,7 +11,9 @@ from mnemic.errors import Conflict, NotFound
 from mnemic.model.episode import Outcome
 from mnemic.model.scope import Scope
 from mnemic.model.session import Session, SessionState
+from mnemic.model.turn_vector import Said
 from mnemic.store.statement import Statement
+from mnemic.store.turns import said_before, said_of
 
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
@@ -34,13 +36,14 @@ LOCK = Statement(
     f"SELECT {_COLUMNS} FROM mnemic.sessions s WHERE {{tenant:s}} AND s.id = :id FOR UPDATE"
 )
 
-TAKE_PLACES = Statement("""
+TAKE_PLACES = Statement(f"""
     UPDATE mnemic.sessions s
        SET turn_count = s.turn_count + :count,
            started_at = least(s.started_at, :first_at),
            last_active_at = greatest(s.last_active_at, :now)
-     WHERE {tenant:s} AND s.id = :id
-    RETURNING s.turn_count - :count AS first_seq
+     WHERE {{tenant:s}} AND s.id = :id
+    RETURNING s.turn_count - :count AS first_seq,
+              {said_before("s.id", "s.id", "s.turn_count")} AS before
 """)
 
 JOIN = Statement("""
@@ -125,8 +128,8 @@ class SessionStore:
 
     async def take_places(
         self, scope: Scope, *, count: int, first_at: datetime, now: datetime
-    ) -> int:
-        """`count` positions for turns, gapless; the first of them.
+    ) -> tuple[int, tuple[Said, ...]]:
+        """`count` positions for turns, gapless: the first of them, and what was said before it.
 
         The session was active now, however long ago its turns were said.
         """
@@ -135,8 +138,7 @@ class SessionStore:
         )
         if row is None:
             raise NotFound("No such session.", id=scope.id)
-        first: int = row["first_seq"]
-        return first
+        return row["first_seq"], said_of(row["before"])
 
     async def set_state(self, scope: Scope, state: SessionState, *, at: datetime) -> None:
         """The session is active or paused. Raises `Conflict` if it has ended."""

@@ -11,6 +11,7 @@ from mnemic.model.normalise import comparison_key, digest
 from mnemic.model.scope import Scope, TenantId
 from mnemic.model.trust import Trust
 from mnemic.model.turn import Turn, TurnCreate, TurnId
+from mnemic.model.turn_vector import TURNS_BEFORE_MAX, Said
 from mnemic.store.columns import wording_values
 from mnemic.store.statement import Statement
 from mnemic.store.tombstones import said_mark, turn_mark
@@ -19,7 +20,15 @@ from mnemic.store.wording import words_of
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["TurnStore", "actor_id", "content_digest", "external_digest", "turn_marks", "turn_text"]
+__all__ = [
+    "TurnStore",
+    "actor_id",
+    "content_digest",
+    "external_digest",
+    "said_before",
+    "said_of",
+    "turn_marks",
+]
 
 ADD = Statement("""
     INSERT INTO mnemic.turns (tenant_id, id, scope_id, session_id, seq, role, actor, actor_id, text,
@@ -85,10 +94,27 @@ def turn_marks(session: UUID, turn: TurnCreate) -> tuple[bytes, bytes]:
     return turn_mark(session, named), said_mark(session, said, turn.occurred_at)
 
 
-def turn_text(actor: str, text: str, caption: str | None) -> str:
-    """What is embedded of a turn: who, what, and what a picture shows."""
-    image = f" [image: {caption}]" if caption else ""
-    return f"{actor}: {text}{image}"
+def said_before(session: str, scope: str, seq: str) -> str:
+    """SQL for the turns right before a place of a session, in order, as `said_of` reads them.
+
+    They are those that still stand. One in another scope would be left out: whoever sees a turn
+    sees all that its vector takes in. Asked behind the limit, for asked before it the planner
+    expects next to no rows, and reads and sorts the whole session.
+    """
+    return f"""(
+        SELECT jsonb_agg(jsonb_build_array(b.actor, b.text, b.caption) ORDER BY b.seq)
+          FROM (SELECT b.actor, b.text, b.caption, b.seq, b.scope_id FROM mnemic.turns b
+                 WHERE {{tenant:b}} AND b.session_id = {session} AND b.seq < {seq}
+                 ORDER BY b.seq DESC LIMIT {TURNS_BEFORE_MAX}) b
+         WHERE b.scope_id = {scope})"""
+
+
+def said_of(value: Sequence[Sequence[Any]] | None) -> tuple[Said, ...]:
+    """What `said_before` has read."""
+    return tuple(Said(*one) for one in value or ())
+
+
+LAST_SAID = Statement(f"SELECT {said_before(':session', ':session', '2147483647')} AS before")
 
 
 class TurnStore:
@@ -101,6 +127,11 @@ class TurnStore:
         """Which of the callers' own ids the session of `scope` holds, with what they stand for."""
         rows = await self._unit.fetch(KNOWN_EXTERNAL, session=scope.id, digests=list(digests))
         return {row["external_digest"]: row["content_digest"] for row in rows}
+
+    async def last_said(self, scope: Scope) -> tuple[Said, ...]:
+        """The last turns of the session of `scope`: what is said next takes them in."""
+        row = await self._unit.fetch_one(LAST_SAID, session=scope.id)
+        return said_of(row["before"]) if row is not None else ()
 
     async def add(
         self,

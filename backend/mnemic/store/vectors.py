@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from mnemic.model.embedding import Vector
 from mnemic.model.scope import Scope
+from mnemic.model.turn_vector import RECIPE, SHORT_WORDS_MAX, Said, turn_texts
 from mnemic.store.episodes import episode_text
 from mnemic.store.procedures import procedure_of, procedure_text
 from mnemic.store.statement import Statement
-from mnemic.store.turns import turn_text
+from mnemic.store.turns import said_before, said_of
 
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["KINDS", "PendingText", "VectorStore"]
+__all__ = ["KINDS", "PendingText", "VectorStore", "VectorsDue"]
 
 KINDS = ("turn", "episode", "fact", "procedure")
 
@@ -47,7 +48,7 @@ PUT = {"turn": _PUT_TURN, **{noun: _put(noun) for noun in KINDS[1:]}}
 DONE = {
     noun: Statement(f"""
         UPDATE mnemic.{noun}s m
-           SET needs_vector = false,
+           SET needs_vector = false, {f"vector_recipe = {RECIPE}," if noun == "turn" else ""}
                embedded_at = CASE WHEN CAST(:now AS timestamptz) IS NULL
                                     OR EXISTS (SELECT FROM mnemic.{noun}_vectors v
                                                 WHERE {{tenant:v}} AND v.memory_id = m.id)
@@ -84,27 +85,57 @@ KEEP = {
           FROM kept k JOIN mnemic.{noun}_vectors v ON v.memory_id = k.memory_id
          WHERE {{tenant:v}}
     """)
-    for noun in KINDS
+    for noun in KINDS[1:]
 }
 
-MISSING = {
-    noun: Statement(f"""
-        SELECT m.* FROM mnemic.{noun}s m
-         WHERE {{tenant:m}} AND m.needs_vector AND m.id <> ALL(CAST(:skip AS uuid[]))
+_BEFORE = f"""
+    CASE WHEN m.word_count <= {SHORT_WORDS_MAX}
+         THEN {said_before("m.session_id", "m.scope_id", "m.seq")} END"""
+_COLUMNS = {"turn": f"m.*, {_BEFORE} AS before", **dict.fromkeys(KINDS[1:], "m.*")}
+# Turns whose vector was made otherwise than `turn_texts` says; it answers until it is made anew.
+_STALE = f"""NOT m.needs_vector AND m.word_count <= {SHORT_WORDS_MAX} AND m.seq > 0
+             AND m.vector_recipe IS DISTINCT FROM {RECIPE}"""
+
+
+def _missing(noun: str, due: str) -> Statement:
+    return Statement(f"""
+        SELECT {_COLUMNS[noun]} FROM mnemic.{noun}s m
+         WHERE {{tenant:m}} AND {due} AND m.id <> ALL(CAST(:skip AS uuid[]))
          ORDER BY m.recorded_at, m.id LIMIT :limit
     """)
-    for noun in KINDS
-}
+
+
+MISSING = {noun: _missing(noun, "m.needs_vector") for noun in KINDS}
+MISSING_OF = _missing(
+    "turn",
+    f"m.needs_vector AND m.word_count <= {SHORT_WORDS_MAX} AND m.seq > 0"
+    " AND m.session_id = ANY(CAST(:sessions AS uuid[]))",
+)
+STALE = _missing("turn", _STALE)
 
 # Held until the vector is there: nobody gives the memory other words meanwhile.
 STILL = {
     noun: Statement(f"""
-        SELECT m.* FROM mnemic.{noun}s m
-         WHERE {{tenant:m}} AND m.needs_vector AND m.id = ANY(CAST(:ids AS uuid[]))
-         ORDER BY m.id FOR UPDATE
+        SELECT {_COLUMNS[noun]} FROM mnemic.{noun}s m
+         WHERE {{tenant:m}} AND ({due}) AND m.id = ANY(CAST(:ids AS uuid[]))
+         ORDER BY m.id FOR UPDATE OF m
     """)
     for noun in KINDS
+    for due in [f"m.needs_vector OR {_STALE}" if noun == "turn" else "m.needs_vector"]
 }
+
+# Nor does a session lose a turn meanwhile, or end. Before the turns, as whoever forgets holds them.
+HOLD_SESSIONS = Statement("""
+    SELECT s.id FROM mnemic.sessions s
+     WHERE {tenant:s}
+       AND s.id IN (SELECT t.session_id FROM mnemic.turns t
+                     WHERE {tenant:t} AND t.id = ANY(CAST(:ids AS uuid[])))
+     ORDER BY s.id FOR SHARE
+""")
+
+COUNT_DUE = Statement("""
+    SELECT d.missing, d.stale FROM mnemic.vectors_due(CAST(:limit AS bigint)) AS d
+""")
 
 # `+ 0` keeps the planner from an approximate index.
 NEAREST = {
@@ -143,11 +174,19 @@ COPY_FACT = Statement("""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingText:
-    """A memory that has no vector yet, with the text to embed."""
+    """A memory whose vector is to be made, with the texts that it is made of."""
 
     kind: str
     id: UUID
-    text: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorsDue:
+    """How many memories have no vector, and how many turns one that is made anew."""
+
+    missing: int
+    stale: int
 
 
 class VectorStore:
@@ -166,11 +205,12 @@ class VectorStore:
     ) -> None:
         """Each memory that still exists has its vector under `model`; one it had is kept apart.
 
+        A turn's is not: what it says never changes, so the new one stands for all of its past.
         Memories that are recorded in the same unit need no `now`. One of the store methods without
         a scope: the memory's own row decides it.
         """
         ids = [one for one, _ in vectors]
-        if now is not None:
+        if now is not None and kind in KEEP:
             await self._unit.execute(KEEP[kind], ids=ids, now=now)
         await self._unit.execute(DONE[kind], ids=ids, now=now)
         await self._unit.execute_many(
@@ -184,7 +224,7 @@ class VectorStore:
         Their past has it, unless there is no `now`: then nothing of it is left. One of the store
         methods without a scope: the caller holds the rows.
         """
-        if now is not None:
+        if now is not None and kind in KEEP:
             await self._unit.execute(KEEP[kind], ids=list(ids), now=now)
         await self._unit.execute(DONE[kind], ids=list(ids), now=None)
         await self._unit.execute(DROP[kind], ids=list(ids))
@@ -192,27 +232,46 @@ class VectorStore:
     async def missing(self, *, limit: int, skip: Collection[UUID] = ()) -> list[PendingText]:
         """Memories of the tenant without a vector, oldest first within a kind; none of `skip`.
 
-        One of the store methods without a scope: maintenance asks for the whole tenant.
+        Behind them come turns whose vector was made otherwise. One of the store methods without a
+        scope: maintenance asks for the whole tenant.
         """
         found: list[PendingText] = []
-        for kind in KINDS:
+        for kind, statement in (*MISSING.items(), ("turn", STALE)):
             if len(found) < limit:
-                rows = await self._unit.fetch(
-                    MISSING[kind], limit=limit - len(found), skip=list(skip)
-                )
+                rows = await self._unit.fetch(statement, limit=limit - len(found), skip=list(skip))
                 found += [
-                    PendingText(kind=kind, id=row["id"], text=_text(kind, row)) for row in rows
+                    PendingText(kind=kind, id=row["id"], texts=_texts(kind, row)) for row in rows
                 ]
         return found
 
-    async def still(self, kind: str, pending: Sequence[PendingText]) -> set[UUID]:
-        """Which of the memories of a kind still say what they said, and have no vector yet.
+    async def missing_of(self, sessions: Sequence[UUID], *, limit: int) -> list[PendingText]:
+        """Turns of the sessions without a vector that may take in others, oldest first.
 
-        Their rows are held. One of the store methods without a scope, as `missing`.
+        One of the store methods without a scope: the caller has written to these sessions.
         """
-        rows = await self._unit.fetch(STILL[kind], ids=[one.id for one in pending])
-        told = {row["id"]: _text(kind, row) for row in rows}
-        return {one.id for one in pending if told.get(one.id) == one.text}
+        rows = await self._unit.fetch(MISSING_OF, sessions=list(sessions), limit=limit, skip=[])
+        return [PendingText(kind="turn", id=row["id"], texts=_texts("turn", row)) for row in rows]
+
+    async def due(self, *, limit: int) -> VectorsDue:
+        """How many vectors are to be made in all tenants, each number up to `limit`.
+
+        One of the store methods without a scope: it is asked before a tenant is known.
+        """
+        row = await self._unit.fetch_one(COUNT_DUE, limit=limit)
+        return VectorsDue(**row) if row is not None else VectorsDue(missing=0, stale=0)
+
+    async def still(self, kind: str, pending: Sequence[PendingText]) -> set[UUID]:
+        """Which of the memories of a kind still say what they said, and are still due.
+
+        A turn says what it said if the turns before it do. Their rows are held, of turns their
+        sessions too. One of the store methods without a scope, as `missing`.
+        """
+        ids = [one.id for one in pending]
+        if kind == "turn":
+            await self._unit.fetch(HOLD_SESSIONS, ids=ids)
+        rows = await self._unit.fetch(STILL[kind], ids=ids)
+        told = {row["id"]: _texts(kind, row) for row in rows}
+        return {one.id for one in pending if told.get(one.id) == one.texts}
 
     async def nearest(self, scope: Scope, kind: str, vector: Vector, *, model: int) -> float | None:
         """The cosine of the nearest memory of a kind that is visible from `scope`, if any is."""
@@ -232,13 +291,14 @@ class VectorStore:
             await self._unit.execute(LIFT[kind], session=scope.id, parent=parent.id)
 
 
-def _text(kind: str, row: object) -> str:
-    values: dict[str, object] = dict(row)  # type: ignore[call-overload]
+def _texts(kind: str, row: Any) -> tuple[str, ...]:
     if kind == "turn":
-        caption = values["caption"]
-        return turn_text(
-            str(values["actor"]), str(values["text"]), str(caption) if caption else None
-        )
+        said = Said(row["actor"], row["text"], row["caption"])
+        return turn_texts(said, said_of(row["before"]))
+    return (_text(kind, dict(row)),)
+
+
+def _text(kind: str, values: dict[str, object]) -> str:
     if kind == "episode":
         topics = values["key_topics"]
         return episode_text(

@@ -23,7 +23,7 @@ from mnemic.model.ranking import score
 from mnemic.model.ranking_values import Candidate, Corpus, QueryWords
 from mnemic.model.retrieval_measures import mean, ndcg_at, recall_at, reciprocal_rank
 from mnemic.model.token_count import EstimatedTokens
-from mnemic.store.turns import turn_text
+from mnemic.model.turn_vector import turn_text
 from mnemic.store.wording import Words, query_of, stems_of, words_of
 
 if TYPE_CHECKING:

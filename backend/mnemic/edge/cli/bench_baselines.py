@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from mnemic.edge.cli.bench_questions import Place
 from mnemic.model.naming import without_names
+from mnemic.model.turn_vector import turn_text
 from mnemic.model.words import normal_form
-from mnemic.store.turns import turn_text
 from mnemic.store.wording import words_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 from mnemic.model.ranking_values import Weights
 from mnemic.model.turn import TurnCreate
-from mnemic.store.turns import turn_text
-from mnemic.store.wording import words_of
+from mnemic.model.turn_vector import WINDOW_SHARE, Said, turn_text, turn_texts, window_text
 from mnemic.think.sentences import sentences_of
 
 __all__ = ["ALONE", "OFF", "ON", "VIEWS", "Join", "Lend", "Variant", "View"]
@@ -20,8 +19,10 @@ View: TypeAlias = Callable[[Session, int], tuple[str, ...]]
 """What is embedded of the turn at a place of its session; of several texts the nearest counts."""
 
 ALONE = "alone"
-SHORT_WORDS = 20
+SHORT = "short with two before"
 WEIGHTS = Weights()
+STORED: Mapping[str, float] = {ALONE: 1.0 - WINDOW_SHARE, SHORT: WINDOW_SHARE}
+"""What a stored vector is made of."""
 
 
 class Join(StrEnum):
@@ -50,35 +51,38 @@ class Variant:
 
     name: str
     weights: Weights = WEIGHTS
-    views: Mapping[str, float] = field(default_factory=lambda: {ALONE: 1.0})
+    views: Mapping[str, float] = field(default_factory=lambda: STORED)
     join: Join = Join.MEAN
     lend: Lend = Lend.NONE
     unnamed: bool = True
     """Whether the question is embedded without the names that it holds."""
 
 
-def _said(turn: TurnCreate) -> str:
-    return turn_text(turn.actor, turn.text, turn.caption)
+def _said(turn: TurnCreate) -> Said:
+    return Said(turn.actor, turn.text, turn.caption)
 
 
-def _window(before: int, *, short: bool = False) -> View:
+def _window(before: int) -> View:
     def view(session: Session, at: int) -> tuple[str, ...]:
-        here = session[at]
-        reach = 0 if short and words_of(here.text).word_count > SHORT_WORDS else before
-        return ("\n".join(map(_said, session[max(0, at - reach) : at + 1])),)
+        return (window_text(list(map(_said, session[max(0, at - before) : at + 1]))),)
 
     return view
+
+
+def _window_if_short(session: Session, at: int) -> tuple[str, ...]:
+    """As it is stored beside the turn alone."""
+    return turn_texts(_said(session[at]), list(map(_said, session[:at])))[-1:]
 
 
 def _answer(session: Session, at: int) -> tuple[str, ...]:
     """The turn behind the question that it answers, if the turn before is one."""
     asked = at > 0 and session[at - 1].text.rstrip().endswith("?")
-    return ("\n".join(map(_said, session[at - asked : at + 1])),)
+    return (window_text(list(map(_said, session[at - asked : at + 1]))),)
 
 
 def _sentences(session: Session, at: int) -> tuple[str, ...]:
     here = session[at]
-    return (_said(here), *(f"{here.actor}: {one}" for one in sentences_of(here.text)))
+    return (turn_text(*_said(here)), *(f"{here.actor}: {one}" for one in sentences_of(here.text)))
 
 
 _PERSONS = {
@@ -106,10 +110,10 @@ def _told(session: Session, at: int) -> tuple[str, ...]:
 
 
 VIEWS: dict[str, View] = {
-    ALONE: lambda session, at: (_said(session[at]),),
+    ALONE: lambda session, at: (turn_text(*_said(session[at])),),
     "with two before": _window(2),
     "with one before": _window(1),
-    "short with two before": _window(2, short=True),
+    SHORT: _window_if_short,
     "with its question": _answer,
     "sentences": _sentences,
     "told by name": _told,
@@ -131,6 +135,7 @@ OFF = (
     _off("a name where one is asked", name=0.0),
     _off("dates", date=0.0),
     _off("a time where one is asked", when=0.0),
+    Variant(name="without the window if short", views={ALONE: 1.0}),
     Variant(name="names left in the vector", unnamed=False),
 )
 """Each signal of the score taken away."""
@@ -148,9 +153,8 @@ ON = (
     _mixed("window of three, cosines .7/.3", "with two before", 0.3, Join.SUM),
     _mixed("window of three, the nearer", "with two before", 1.0, Join.MAX),
     _mixed("window of two, mean .6/.4", "with one before", 0.4),
-    _mixed("window if short, mean .6/.4", "short with two before", 0.4),
-    _mixed("window if short, mean .5/.5", "short with two before", 0.5),
-    _mixed("window alone if short", "short with two before", 1.0),
+    _mixed("window if short, mean .6/.4", SHORT, 0.4),
+    _mixed("window alone if short", SHORT, 1.0),
     _mixed("window of its question, .6/.4", "with its question", 0.4),
     _mixed("sentences, the nearest", "sentences", 1.0, Join.MAX),
     _mixed("told by name, mean .5/.5", "told by name", 0.5),

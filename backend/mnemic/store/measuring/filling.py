@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import asyncpg
 
+from mnemic.model.turn_vector import RECIPE
+
 __all__ = ["FILL_STEPS", "MEMORIES_A_TENANT_MIN", "fill", "settle"]
 
 MEMORIES_A_TENANT_MIN = 4  # one of each kind
@@ -77,9 +79,9 @@ def _memories(table: str, kind: int, columns: str, values: str) -> str:
 _TURNS = _memories(
     "turns",
     0,
-    "session_id, seq, role, actor, actor_id, text, content_digest, occurred_at",
+    "session_id, seq, role, actor, actor_id, text, content_digest, occurred_at, vector_recipe",
     "pg_temp.name('session', f.owner), f.place, 'user', 'User', pg_temp.name('actor', f.owner),"
-    " f.said, decode(md5(f.said), 'hex'), f.at",
+    f" f.said, decode(md5(f.said), 'hex'), f.at, {RECIPE}",
 )
 _EPISODES = _memories(
     "episodes",

@@ -16,6 +16,7 @@ import asyncpg
 
 from mnemic.model.embedding import Vector
 from mnemic.model.scope import Scope
+from mnemic.model.turn_vector import RECIPE
 from mnemic.store.statement import Statement
 
 __all__ = [
@@ -99,14 +100,14 @@ _OWNERS = """
       FROM filler f GROUP BY f.tenant, f.session, f.scope;
 """
 
-_TURNS = """
+_TURNS = f"""
     INSERT INTO mnemic.turns (tenant_id, id, scope_id, session_id, seq, role, actor, actor_id, text,
                               content_digest, occurred_at, stems, stem_count, word_count, tsv,
-                              needs_vector, stats_counted)
+                              needs_vector, stats_counted, vector_recipe)
     SELECT f.tenant, f.id, f.scope, f.session, f.seq, 'user', f.actor,
            md5(f.tenant || f.actor)::uuid, s.stems, decode(md5(s.stems), 'hex'), f.at, s.stems,
            s.words, s.words * 2,
-           to_tsvector('simple', s.stems), false, true
+           to_tsvector('simple', s.stems), false, true, {RECIPE}
       FROM filler f JOIN spoken s USING (n)
 """
 _VECTORS = """
