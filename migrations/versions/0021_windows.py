@@ -2,14 +2,17 @@
 
 Safe beside a release that serves: a nullable column that nothing in that release reads, an index, a
 function that it does not call, and one arm more for `tenants_due`, which it answers with nothing to
-do. The index is built in the step's transaction, and blocks the writers of turns for one reading of
-them: a concurrent build would wait for a second upgrader, which waits for this one.
+do. The column is added in the upgrade's one transaction, and the index is built in it too: until
+the upgrade has ended nobody reads or writes turns, for as long as one reading of them and the steps
+behind this one take. A concurrent build would wait for a second upgrader, which waits for this one.
 
 No row is written here. What was embedded by the release before, or is while both serve, has no
 recipe, and the worker of this one makes it anew; until then its old vector answers.
 
 A short turn's vector holds what was said before it. So the trigger takes it away with any turn that
-it may have taken in, in the same statement, whichever release or hand deletes that turn.
+it may have taken in, in the same statement, whichever release deletes that turn. A step that
+deletes turns as the owner has to be free of forced security on `turn_vectors` and `memory_history`
+too.
 """
 
 from __future__ import annotations
@@ -123,7 +126,8 @@ DROPPED = """
        AND t.vector_recipe IS NOT NULL AND t.word_count <= 20 AND t.seq > 0
 """
 AGAIN = """
-    UPDATE mnemic.turns SET needs_vector = true
+    UPDATE mnemic.turns
+       SET needs_vector = true, embedded_at = coalesce(embedded_at, recorded_at)
      WHERE vector_recipe IS NOT NULL AND word_count <= 20 AND seq > 0
 """
 

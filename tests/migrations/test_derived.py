@@ -41,9 +41,11 @@ async def test_on_the_way_down_a_vector_goes_that_holds_more_than_its_turn(
     downgrade(database.owner_url, "0020")
     left = await admin.fetch("SELECT memory_id FROM mnemic.turn_vectors")
     due = await admin.fetch("SELECT id FROM mnemic.turns WHERE needs_vector")
+    past = await admin.fetchval("SELECT bool_and(embedded_at = recorded_at) FROM mnemic.turns")
     upgrade(database.owner_url)
 
     assert {row["memory_id"] for row in left} == {told[0].id, told[2].id}
+    assert past is not False, "what is made again was near from the beginning"
     assert [row["id"] for row in due] == [told[1].id]
     async with MemoryManager(Wiring(settings, embedder=HashingEmbedder())) as memory:
         await memory.maintenance.embed_missing()

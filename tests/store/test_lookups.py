@@ -10,7 +10,7 @@ from uuid import UUID, uuid4, uuid5
 import asyncpg
 import pytest
 
-from mnemic.model.turn_vector import RECIPE, SHORT_WORDS_MAX
+from mnemic.model.turn_vector import RECIPE, SHORT_WORDS_MAX, TURNS_BEFORE_MAX
 
 ONE, OTHER = UUID(int=1), UUID(int=2)
 SCOPE, OTHER_SCOPE = UUID(int=11), UUID(int=12)
@@ -356,6 +356,26 @@ async def test_a_turn_is_due_whose_vector_was_made_otherwise(
 
     assert ((tenant,) in due) == is_due
     assert after == [(before["missing"], before["stale"] + is_due)]
+
+
+async def test_the_database_has_the_numbers_of_the_recipe(
+    admin_transaction: asyncpg.Connection,
+) -> None:
+    """Whoever changes them in the model alone would leave what was forgotten in other vectors."""
+    bodies = {
+        row["name"]: row["body"]
+        for row in await admin_transaction.fetch(
+            "SELECT p.proname AS name, pg_get_functiondef(p.oid) AS body FROM pg_proc p"
+            " WHERE p.pronamespace = 'mnemic'::regnamespace"
+            "   AND p.proname IN ('forget_windows', 'tenants_due', 'vectors_due')"
+        )
+    }
+
+    assert f"ORDER BY t.seq LIMIT {TURNS_BEFORE_MAX})" in bodies["forget_windows"]
+    for body in bodies.values():
+        assert f"word_count <= {SHORT_WORDS_MAX})" in body or f"<= {SHORT_WORDS_MAX} AND" in body
+    for name in ("tenants_due", "vectors_due"):
+        assert f"vector_recipe IS DISTINCT FROM {RECIPE})" in bodies[name]
 
 
 async def _memories(

@@ -8,6 +8,7 @@ from math import hypot, isclose
 import pytest
 
 from mnemic.model.turn_vector import (
+    BEFORE_CHARS_MAX,
     SHORT_WORDS_MAX,
     TURNS_BEFORE_MAX,
     Said,
@@ -60,6 +61,15 @@ def test_a_turn_of_more_words_has_the_vector_of_its_own_text(turn: Said, *, is_s
     assert texts[0] == turn_text(*turn)
     counted = words_of(turn.text, turn.caption).word_count
     assert is_short == (counted <= SHORT_WORDS_MAX), "as the database counts them"
+
+
+def test_of_long_turns_before_it_the_end_counts_and_the_turn_stands_whole() -> None:
+    long = Said("Mira", f"{words(10_000)} and that is all")
+
+    _, window = turn_texts(HERE, (long, *BEFORE[:1]))
+
+    assert window.endswith("word and that is all\nMira: Anna sails.\nTom: Since when?")
+    assert len(window) == BEFORE_CHARS_MAX + len("\nTom: Since when?")
 
 
 def test_turns_in_order_stand_behind_each_other_and_behind_what_was_there() -> None:

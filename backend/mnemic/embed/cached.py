@@ -69,7 +69,7 @@ class CachedEmbedder:
             return CacheCounts(hits=self._hits, misses=self._misses, entries=len(self._kept))
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """One vector a text, in order, as the inner embedder would give it."""
+        """One vector a text, in order, as the inner embedder would give it: checked."""
         keys = [self._key(text) for text in texts]
         wanted = dict(zip(keys, texts, strict=True))
         found, own, joined = self._claim(list(wanted))

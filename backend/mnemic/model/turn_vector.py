@@ -29,13 +29,21 @@ __all__ = [
 ]
 
 RECIPE: Final = 1
-"""The number of all that is said here: vectors that were made by another are made anew."""
+"""The number of all that is said here: vectors that were made by another are made anew.
+
+Some of it stands in the database too, where a vector goes with the turns that it took in (migration
+0021). Whoever changes a number here changes it there, by a migration.
+"""
 
 SHORT_WORDS_MAX: Final = 20
 """A turn of more words, its caption's among them, says enough by itself."""
 
 TURNS_BEFORE_MAX: Final = 2
 WINDOW_SHARE: Final = 0.5
+
+BEFORE_CHARS_MAX: Final = 800
+"""Of what was said before, the end: a model reads a text from its beginning and may not come to the
+turn itself, 256 tokens in the default one."""
 
 
 class Said(NamedTuple):
@@ -59,8 +67,9 @@ def turn_text(actor: str, text: str, caption: str | None) -> str:
 
 
 def window_text(said: Sequence[Said]) -> str:
-    """Several turns of a session, in their order."""
-    return "\n".join(turn_text(*one) for one in said)
+    """Several turns of a session, in their order: the last, and the end of those before it."""
+    *before, turn = (turn_text(*one) for one in said)
+    return "\n".join(("\n".join(before)[-BEFORE_CHARS_MAX:], turn)) if before else turn
 
 
 def turn_texts(turn: Said, before: Sequence[Said]) -> tuple[str, ...]:

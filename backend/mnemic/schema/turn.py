@@ -44,7 +44,7 @@ turns = memory_table(
     sa.Column("has_time_expr", sa.Boolean, nullable=False, server_default=sa.false()),
     moment("archived_at"),
     *wording_columns("turns"),
-    # How its vector was made; nothing for one of its own text alone, or for none.
+    # How its vector was made; nothing if an earlier release made it, or if there is none.
     sa.Column("vector_recipe", sa.SmallInteger),
     bounded("turns", "external_digest", bytes_max=64),
     reference("turns", "session_id", "sessions"),

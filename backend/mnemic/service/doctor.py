@@ -45,7 +45,7 @@ _POOLING = {
     Pooling.STATEMENT: "in statement mode, which refuses transactions",
     Pooling.UNKNOWN: "too busy to tell its mode",
 }
-_DUE_MAX = 1_000_000
+_DUE_MAX = 10_000
 _PROBE = "A sentence to see whether the model answers."
 
 
@@ -319,24 +319,33 @@ async def _vectors(patient: Patient, url: str, signature: str) -> list[Finding]:
     database = Database(url, patient.database)
     try:
         live = await database.transact(None, lambda unit: unit.models.live(), read_only=True)
-        due = await database.transact(
-            None, lambda unit: unit.vectors.due(limit=_DUE_MAX), read_only=True
-        )
+        if live is None:
+            return [_ok("vectors", "none are stored yet")]
+        if live.signature != signature:
+            told = f"made with {live.signature}"
+            return [_fail("vectors", told, "set MEM_EMBEDDING__MODEL back to it")]
+        return [await _vectors_due(database, "made with the model that is set")]
     except MnemicError:
         return []
     finally:
         await database.close()
-    if live is None:
-        return [_ok("vectors", "none are stored yet")]
-    if live.signature != signature:
-        return [
-            _fail("vectors", f"made with {live.signature}", "set MEM_EMBEDDING__MODEL back to it")
-        ]
-    detail = "made with the model that is set"
+
+
+async def _vectors_due(database: Database, detail: str) -> Finding:
+    """How many are to be made; nothing of it where the schema is of before, which is told apart."""
+    try:
+        due = await database.transact(
+            None, lambda unit: unit.vectors.due(limit=_DUE_MAX), read_only=True
+        )
+    except MnemicError:
+        return _ok("vectors", detail)
     if not due.missing and not due.stale:
-        return [_ok("vectors", detail)]
-    detail += f"; {due.missing:,} missing, {due.stale:,} turns to be embedded anew"
-    return [_warn("vectors", detail, "let the worker run: `embed_missing` makes them")]
+        return _ok("vectors", detail)
+    missing, stale = (
+        f"{many:,}" if many < _DUE_MAX else f"{many:,} or more" for many in (due.missing, due.stale)
+    )
+    detail += f"; {missing} missing, {stale} turns to be embedded anew"
+    return _warn("vectors", detail, "let the worker run: `embed_missing` makes them")
 
 
 def _disk(folder: Path) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from itertools import islice
 from uuid import UUID
@@ -18,30 +19,37 @@ from mnemic.store.vectors import PendingText
 
 __all__ = ["embed_turns_of", "embedded", "keep_vectors"]
 
+SECONDS_MAX = 5.0
 log = structlog.get_logger("mnemic")
 
 
-async def embed_turns_of(tools: Tools, tenant: TenantId, sessions: Sequence[UUID]) -> None:
-    """Turns of the sessions that had no vector, and may take in others, have one.
+async def embed_turns_of(
+    tools: Tools, tenant: TenantId, sessions: Sequence[UUID], *, most: int
+) -> None:
+    """Up to `most` turns of the sessions that had no vector, and may take in others, have one.
 
-    One batch of them, and none while anything is away: what was done before stands all the same,
-    and the worker makes them later.
+    The caller waits, after what he asked for has landed: so it is tried once, for as long as
+    `SECONDS_MAX`, and what is away meanwhile leaves it to the worker.
     """
-    limit = tools.settings.maintenance.batch_max
+    limit = min(most, tools.settings.maintenance.batch_max)
     try:
-        pending = await tools.transact(
-            tenant, lambda unit: unit.vectors.missing_of(sessions, limit=limit), read_only=True
-        )
-        if pending:
-            await keep_vectors(tools, tenant, await embedded(tools, pending))
-    except MnemicError as fault:
-        log.warning("turns_not_embedded", sessions=len(sessions), reason=fault.code)
+        async with asyncio.timeout(SECONDS_MAX):
+            pending = await tools.transact(
+                tenant, lambda unit: unit.vectors.missing_of(sessions, limit=limit), read_only=True
+            )
+            made = await _made(tools, pending)
+            await keep_vectors(tools, tenant, list(zip(pending, made, strict=True)))
+    except (MnemicError, TimeoutError) as fault:
+        reason = fault.code if isinstance(fault, MnemicError) else "timeout"
+        log.warning("turns_not_embedded", sessions=len(sessions), reason=reason)
 
 
 async def keep_vectors(
     tools: Tools, tenant: TenantId, pairs: Sequence[tuple[PendingText, Vector]]
 ) -> None:
     """The memories that still say what was embedded have their vectors."""
+    if not pairs:
+        return
     model = await tools.live_model()
     now = tools.now()
 

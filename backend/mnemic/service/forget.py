@@ -12,6 +12,7 @@ from mnemic.errors import Conflict, NotFound
 from mnemic.model.episode import Episode
 from mnemic.model.normalise import clean_text
 from mnemic.model.scope import Scope
+from mnemic.model.turn_vector import TURNS_BEFORE_MAX
 from mnemic.service.embed_due import embed_turns_of
 from mnemic.service.parsing import (
     REASON_CHARS_MAX,
@@ -154,7 +155,8 @@ async def _land(
 
     result = await tools.transact(scope.tenant.id, land)
     if touched:  # the turns after those that are gone took them in, and wait for another vector
-        await embed_turns_of(tools, scope.tenant.id, touched)
+        most = TURNS_BEFORE_MAX * result.counts.get("turn", 0)
+        await embed_turns_of(tools, scope.tenant.id, touched, most=most)
     return result
 
 

@@ -65,7 +65,8 @@ async def append_turns(
     landed = await _land(tools, scope, checked, batch, vectors, write)
     if vectors and any(one.vector is VectorState.PENDING for one in landed):
         # Before them stands something else than was thought to. The receipts stay as they are kept.
-        await embed_turns_of(tools, scope.tenant.id, [scope.id])
+        most = tools.settings.maintenance.batch_max
+        await embed_turns_of(tools, scope.tenant.id, [scope.id], most=most)
     receipts = [
         replace(receipt, notes=changes(given, kept))
         for receipt, given, kept in zip(landed, turns, checked, strict=True)

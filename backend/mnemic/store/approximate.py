@@ -33,10 +33,13 @@ OVERFETCH = 4
 
 EF_MAX = 1_000  # what pgvector takes
 
-# What the index needs for this transaction is set where a tenant has one, and nowhere else. The
-# index itself is looked at: somebody may have dropped it, or broken off while he built it again.
+# What the index needs for this transaction is set where a tenant has one, and nowhere else; the
+# second search of a transaction finds what the first has set. The index itself is looked at:
+# somebody may have dropped it, or broken off while he built it again.
 PROMOTED = Statement("""
     SELECT p.table_name, set_config('enable_sort', 'off', true),
+           set_config('enable_seqscan', 'on', true),
+           set_config('plan_cache_mode', 'force_custom_plan', true),
            set_config('hnsw.iterative_scan', 'relaxed_order', true),
            set_config('hnsw.ef_search', CAST(:ef AS text), true)
       FROM mnemic.promoted_indexes p
@@ -138,7 +141,8 @@ class ApproximateStore:
                         why = f"the index gave {len(found)} of {query.per_arm}"
             legs.append(Leg(name=name, plan=plan, rows=rows, why=why))
         if tables:
-            after = SORTING_BY_KEPT_PLANS if routing.keep_plans else SORTING
+            keep = routing.keep_plans and not self._unit.settings.pgbouncer
+            after = SORTING_BY_KEPT_PLANS if keep else SORTING
             await self._unit.fetch_one(after)
         return Near(ids=ids, legs=tuple(legs))
 

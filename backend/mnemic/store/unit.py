@@ -69,9 +69,9 @@ _BACKOFF_SECONDS_MAX = 0.5
 class Unit:
     """One transaction of one tenant; its statements run one after another.
 
-    Each raises `TimeoutError` after `seconds` without its answer: a server that is stalled says
-    nothing, and the driver's own deadline spares the exchanges that it adds to ours. So the driver
-    is given none.
+    Each raises `TimeoutError` after `timeout_seconds` without its answer: a server that is stalled
+    says nothing, and the driver's own deadline spares the exchanges that it adds to ours. So the
+    driver is given none.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class Unit:
         connection: asyncpg.Connection,
         tenant: UUID,
         *,
-        seconds: float,
+        settings: DatabaseSettings,
         moment: Moment | None = None,
     ) -> None:
         self.connection = connection
         self.tenant = tenant
-        self.seconds = seconds
-        self.deadline = Deadline(seconds)
+        self.settings = settings
+        self.deadline = Deadline(settings.timeout_seconds)
         self.moment = moment
 
     async def fetch(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
@@ -295,8 +295,7 @@ class Database:
         pool = await self._pool()
         connection = await self._acquire(pool)
         reads = read_only or moment is not None
-        seconds = self._settings.timeout_seconds
-        unit = Unit(connection, tenant or _NO_TENANT, seconds=seconds, moment=moment)
+        unit = Unit(connection, tenant or _NO_TENANT, settings=self._settings, moment=moment)
         begin = beginning(unit.tenant, self._settings, read_only=reads, keep_plans=keep_plans)
         try:
             try:

@@ -46,7 +46,7 @@ class _NotingUnit(Unit):
     """A unit that notes what it fetches; it changes nothing."""
 
     def __init__(self, inner: Unit, sent: list[tuple[str, list[object]]]) -> None:
-        super().__init__(inner.connection, inner.tenant, seconds=inner.seconds)
+        super().__init__(inner.connection, inner.tenant, settings=inner.settings)
         self._sent = sent
 
     def _note(self, statement: Statement, values: dict[str, object]) -> None:
