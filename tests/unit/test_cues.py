@@ -36,7 +36,9 @@ aware = st.datetimes(timezones=st.just(UTC))
         ("the 2024-03 release", DateMention(2024, 3)),
         ("last May", DateMention(None, 5)),
         ("what did they say in Sept. 2023", DateMention(2023, 9)),
+        ("on the 5TH OF MARCH", DateMention(None, 3, 5)),
         ("on 31 February 2024", DateMention(2024, 2)),
+        ("on 29 February 2023", DateMention(2023, 2)),
         ("on 29 February", DateMention(None, 2, 29)),
         ("2024年3月5日我去了哪里", DateMention(2024, 3, 5)),
         ("2024年3月に", DateMention(2024, 3)),
@@ -327,6 +329,8 @@ def test_every_text_has_cues_and_every_time_fits_within_bounds(text: str, at: da
     [
         ("What was signed in June?", (6,)),
         ("What was signed on 3 June?", (6,)),
+        ("In June, what was signed?", (6,)),
+        ("Tell me about June.", ()),
         ("What was signed on May 3rd?", (5,)),
         ("What was July like?", (7,)),
         ("Who came last August, or the April before?", (8,)),

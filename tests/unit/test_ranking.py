@@ -308,6 +308,7 @@ def test_hits_below_the_floor_are_dropped_in_order() -> None:
 
     assert [hit.candidate.id.int for hit in above_floor(scored)] == [2]
     assert above_floor(scored, floor=-1.0) == scored
+    assert above_floor(scored, floor=scored[0].score) == scored[:1]
 
 
 @pytest.mark.parametrize(
@@ -323,16 +324,19 @@ def test_hits_below_the_floor_are_dropped_in_order() -> None:
 def test_a_question_about_the_wrong_person_is_noticed(
     own: float, others: float, named: tuple[str, ...], *, expected: bool
 ) -> None:
-    scored = [
-        hit._replace(score=value)
-        for hit, value in zip(
-            ranked(asked("tea"), a_turn(1, actor="Robin"), a_turn(9, actor="Quinn")),
-            (own, others),
-            strict=True,
-        )
-    ]
+    assert about_other_actor(scored_as(own, others), named) is expected
 
-    assert about_other_actor(scored, named) is expected
+
+def test_another_person_is_meant_only_where_the_margin_is_passed() -> None:
+    scored = scored_as(0.25, 0.5)
+
+    assert not about_other_actor(scored, ("Robin",), margin=0.25)
+    assert about_other_actor(scored, ("Robin",), margin=0.24)
+
+
+def scored_as(own: float, others: float) -> list[Scored]:
+    found = ranked(asked("tea"), a_turn(1, actor="Robin"), a_turn(9, actor="Quinn"))
+    return [hit._replace(score=value) for hit, value in zip(found, (own, others), strict=True)]
 
 
 def test_the_boost_of_the_actor_asked_about_does_not_hide_that_another_was_meant() -> None:

@@ -180,6 +180,21 @@ def test_a_name_is_found_as_whole_words(text: str, embedded: str, named: tuple[s
     assert (question.embed_text, question.named) == (embedded, named)
 
 
+@pytest.mark.parametrize(
+    ("text", "actor", "embedded"),
+    [
+        ("Where is James' car?", "James", "Where is their car?"),
+        ("Where is James's car?", "James", "Where is their car?"),
+        ("the Joneses' house", "Joneses", "the their house"),
+        ("They said 'Robin' twice", "Robin", "They said 'they' twice"),
+    ],
+)
+def test_the_apostrophe_after_an_s_is_that_of_an_owner(
+    text: str, actor: str, embedded: str
+) -> None:
+    assert query_of(text, actors=(actor,), terms_max=9).embed_text == embedded
+
+
 def test_a_first_name_that_two_share_names_neither() -> None:
     question = query_of("What does Sam like?", actors=("Sam Lee", "Sam Roe"), terms_max=9)
 
@@ -195,6 +210,8 @@ def test_a_first_name_that_two_share_names_neither() -> None:
         ("What did Will say?", ("Will",)),
         ("what is will's plan?", ("Will",)),
         ("What did May say?", ("May",)),
+        ("Did May call?", ("May",)),
+        ("May they call?", ()),
     ],
 )
 def test_an_everyday_word_is_a_name_only_where_it_is_written_as_one(
