@@ -239,14 +239,17 @@ def test_what_stands_outside_the_boundaries_is_no_item() -> None:
     assert parse(f"{stray}\n{render((TALKS,))}\n{stray}") == (TALKS,)
 
 
+@pytest.mark.parametrize("item", ["b" * 40, "Grüße aus 東京"])
 @pytest.mark.parametrize("form", FORMS)
-def test_an_item_its_title_and_its_frame_cost_about_what_they_add(form: ContextForm) -> None:
+def test_an_item_its_title_and_its_frame_cost_about_what_they_add(
+    form: ContextForm, item: str
+) -> None:
     one = render((Section("Facts", ("a",)),), form)
-    two = render((Section("Facts", ("a", "b" * 40)),), form)
-    more = render((Section("Facts", ("a",)), Section("Episodes", ("b" * 40,))), form)
+    two = render((Section("Facts", ("a", item)),), form)
+    more = render((Section("Facts", ("a",)), Section("Episodes", (item,))), form)
 
-    line, titled, framed = map(len, pieces("Facts", "b" * 40, form))
-    _, other, around = map(len, pieces("Episodes", "b" * 40, form))
+    line, titled, framed = map(len, pieces("Facts", item, form))
+    _, other, around = map(len, pieces("Episodes", item, form))
 
     assert len(two) - len(one) == line
     assert 0 <= line + other + around - (len(more) - len(one)) <= 40

@@ -299,6 +299,58 @@ def test_the_surest_need_not_be_the_first() -> None:
     assert surest(scored) == second.score > first.score - first.reasons.actor + A_HALF
 
 
+@pytest.mark.parametrize(("day", "dated"), [(1, 0.0), (2, 0.18), (5, 0.18), (8, 0.18), (9, 0.0)])
+def test_what_happened_from_the_first_to_before_the_last_of_a_range_is_dated(
+    day: int, dated: float
+) -> None:
+    begins, ends = datetime(2023, 5, 2, tzinfo=UTC), datetime(2023, 5, 9, tzinfo=UTC)
+    query = asked("tea", dates=(DateMention(2022),), ranges=((begins, ends),))
+
+    (hit,) = ranked(query, a_turn(1, occurred_at=datetime(2023, 5, day, tzinfo=UTC)))
+
+    assert hit.reasons.date == pytest.approx(dated)
+
+
+@pytest.mark.parametrize(
+    ("months", "moved"),
+    [(-1, 0.005), (0, 0.005), (1, 0.0), (2, -0.0025), (3, -0.00375), (2_400, -0.005)],
+)
+def test_the_age_of_a_fact_moves_it_by_half_of_its_weight_at_most(
+    months: int, moved: float
+) -> None:
+    fact = a_fact(1, occurred_at=NOW - months * timedelta(days=30))
+
+    (hit,) = ranked(asked("tea"), fact)
+
+    assert hit.reasons.bounded == pytest.approx(moved)
+
+
+@pytest.mark.parametrize(
+    ("importance", "confidence", "moved"),
+    [
+        (1.0, None, 0.005),
+        (None, 1.0, 0.005),
+        (0.0, 0.0, -0.01),
+        (0.5, 0.75, 0.0025),
+        (math.inf, None, 0.0),
+        (math.nan, -math.inf, 0.0),
+    ],
+)
+def test_importance_and_confidence_move_a_fact_by_half_of_their_weights_at_most(
+    importance: float | None, confidence: float | None, moved: float
+) -> None:
+    fact = a_fact(
+        1,
+        importance=importance,
+        confidence=confidence,
+        occurred_at=NOW - timedelta(days=30),
+    )
+
+    (hit,) = ranked(asked("tea"), fact)
+
+    assert hit.reasons.bounded == pytest.approx(moved)
+
+
 def test_of_nothing_the_surest_is_none() -> None:
     assert surest([]) == 0.0
 

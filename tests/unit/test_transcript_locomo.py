@@ -186,6 +186,10 @@ def test_a_list_of_samples_keeps_their_sessions_apart() -> None:
         "conv-1/session_1",
         "file-2/session_1",
     ]
+    assert [entry.name for entry in entries(samples) if isinstance(entry, SessionInfo)] == [
+        "conv-1/session_1",
+        "conversation-2/session_1",
+    ]
     assert len(said(found)) == 4
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mnemic.model.transcript import BadLine, Bounds, Entry, Format, SessionInfo, Utterance, read
+from mnemic.model.trust import Trust
 
 
 def entries(
@@ -63,6 +64,12 @@ def test_sessions_speakers_and_times_are_read() -> None:
         "user",
         "tool",
     ]
+    assert [e.turn.trust for e in found if isinstance(e, Utterance)] == [
+        Trust.USER,
+        Trust.INFERRED,
+        Trust.USER,
+        Trust.EXTERNAL,
+    ]
     assert [e.line for e in found if isinstance(e, Utterance)] == [2, 3, 5, 8]
     assert not bad(found)
 
@@ -116,6 +123,7 @@ def test_turns_above_any_header_belong_to_the_file() -> None:
     named, nameless = entries(text, name="notes"), entries(text)
 
     assert [e.session for e in named if isinstance(e, Utterance)] == ["notes"]
+    assert named[0] == SessionInfo(name="notes", line=1)
     assert bad(nameless) == [
         BadLine(1, "session: no header stands above; write # name [2026-03-02 09:00] there")
     ]
@@ -162,6 +170,7 @@ def test_a_turn_may_begin_on_the_line_below_its_speaker() -> None:
     [
         ("user: x", "user"),
         ("Release Bot 2: x", "Release Bot 2"),
+        ("Head Of Release Team: x", "Head Of Release Team"),
         ("用户： x", "用户"),  # noqa: RUF001 - the full-width colon is the point
         ("用户: x", "用户"),
         ("[2026-03-02 09:00] lower case name: x", "lower case name"),
@@ -169,6 +178,30 @@ def test_a_turn_may_begin_on_the_line_below_its_speaker() -> None:
 )
 def test_speakers_of_many_kinds_are_known(line: str, actor: str) -> None:
     assert told(entries(f"# s [2026-03-02 09:00]\n{line}")) == [(actor, "x")]
+
+
+@pytest.mark.parametrize(
+    "line", ["One Of The Two Reasons: x", "two reasons: x", "# a heading", "https://example.org"]
+)
+def test_a_line_that_names_no_speaker_belongs_to_the_turn_above(line: str) -> None:
+    found = entries(f"# s [2026-03-02 09:00]\nUser: said\n{line}")
+
+    assert told(found) == [("User", f"said\n{line}")]
+    assert not bad(found)
+
+
+def test_a_session_has_a_name_of_500_characters_in_a_header_of_600() -> None:
+    time = " [2026-03-02 09:00]"
+    padded = f"# {'x' * 500}{time}".ljust(600)
+
+    info, _ = entries(f"{padded}\nUser: a")
+    refused, homeless = entries(f"# s{time}\n\n# {'x' * 501}{time}\nUser: a")
+    [no_header, *_] = entries(f"{padded} \nUser: a")
+
+    assert info == SessionInfo(name="x" * 500, started_at=at(9), line=1)
+    assert refused == BadLine(3, "session: is 501 characters long; the most is 500. Split it")
+    assert homeless == BadLine(4, "session: the header on line 3 cannot be read; correct it")
+    assert no_header == BadLine(1, "line: is neither header nor turn; write it as User: text")
 
 
 BAD = [

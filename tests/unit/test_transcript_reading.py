@@ -266,6 +266,7 @@ def test_memory_does_not_grow_with_the_file() -> None:
         (b"x" * 100, "x" * 100),
         (b"x" * 101, BadLine(1, "file: is longer than 100 bytes; split it")),
         (b"a\nb\n\xffc\nd", BadLine(3, "file: is not UTF-8 on this line; save it as UTF-8")),
+        (b"\n\xffc", BadLine(2, "file: is not UTF-8 on this line; save it as UTF-8")),
         (b"\xff", BadLine(1, "file: is not UTF-8 on this line; save it as UTF-8")),
     ],
 )
