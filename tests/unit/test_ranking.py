@@ -23,6 +23,7 @@ from mnemic.model.ranking import (
     score,
     surest,
 )
+from mnemic.model.ranking_values import Alias
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 SESSION = UUID(int=1)
@@ -128,6 +129,51 @@ def test_every_signal_adds_what_it_says() -> None:
     assert pytest.approx(0.2, abs=0.002) == A_HALF
 
 
+@pytest.mark.parametrize("length", [math.nan, math.inf, -1.0, 0.0, 0.5])
+def test_an_average_length_that_tells_nothing_is_taken_as_one(length: float) -> None:
+    turn = a_turn(1, "tea cup cup cup")
+
+    (hit,) = ranked(asked("tea"), turn, corpus=replace(CORPUS, average_length=length))
+
+    assert hit.reasons.nb == pytest.approx(1 / (1 + 1.2 * (0.25 + 0.75 * 4)))
+
+
+@pytest.mark.parametrize("length", [0, -3])
+def test_a_length_of_nothing_damps_least(length: int) -> None:
+    (hit,) = ranked(asked("tea"), a_turn(1, "tea", length=length))
+
+    assert hit.reasons.nb == pytest.approx(1 / (1 + 1.2 * 0.25))
+
+
+def test_a_word_that_every_memory_has_counts_by_its_share_of_the_question() -> None:
+    corpus = replace(CORPUS, frequencies={"tea": 50, "cup": 50})
+
+    (hit,) = ranked(asked("tea", "cup"), a_turn(1, "tea"), corpus=corpus)
+
+    assert hit.reasons.pair == pytest.approx(0.5)
+
+
+def test_what_is_called_by_another_of_its_names_is_there_once() -> None:
+    query = replace(
+        asked("green", "tea"), aliases=(Alias(asked=("green", "tea"), others=(("sencha",),)),)
+    )
+
+    hits = by_number(ranked(query, a_fact(1, "sencha"), a_fact(2, "cup"), a_fact(3, "green")))
+
+    assert hits[1].reasons.nb == pytest.approx(1 / 1.75)
+    assert hits[1].reasons.pair == 1.0
+    assert hits[2].reasons.nb == 0.0
+    assert hits[3].reasons.nb == pytest.approx(GREEN / 1.75 / BOTH)
+
+
+def test_turns_of_no_session_have_no_neighbours() -> None:
+    alone = [a_turn(number, "tea", cosine=1.0, session_id=None) for number in (1, 2)]
+
+    for hit in ranked(asked("tea"), *alone):
+        assert hit.reasons.neighbour == 0.0
+        assert hit.reasons.session == pytest.approx(0.4 * hit.reasons.base)
+
+
 def test_a_question_of_somebody_who_speaks_of_themselves_costs_nothing() -> None:
     turn = a_turn(1, ends_with_question=True, first_person=True)
 
@@ -173,6 +219,21 @@ def test_a_memory_of_nobody_gets_what_chance_would_give() -> None:
     assert hits[1].reasons.actor == pytest.approx(A_HALF / 2)
 
 
+def test_a_memory_without_a_role_is_of_its_actor_all_the_same() -> None:
+    facts = a_fact(1, actor="Robin"), a_fact(2, actor="Quinn")
+
+    hits = by_number(ranked(asked("tea", named=("Robin",)), *facts))
+
+    assert hits[1].reasons.actor == pytest.approx(A_HALF)
+    assert hits[2].reasons.actor == 0.0
+
+
+def test_where_nobody_is_asked_about_nobody_is_boosted() -> None:
+    hits = by_number(ranked(asked("tea"), a_turn(1, actor=""), a_turn(2)))
+
+    assert hits[1].reasons.actor == hits[2].reasons.actor == 0.0
+
+
 def test_in_an_assistant_chat_a_question_that_names_nobody_is_about_the_user() -> None:
     chat = replace(CORPUS, role_shares={"user": 0.5, "assistant": 0.5})
     user = a_turn(1, ends_with_question=True)
@@ -194,6 +255,15 @@ def test_meaning_weighs_more_where_memories_are_long_and_mixed(
     (hit,) = ranked(asked("tea"), a_turn(1, cosine=1.0), corpus=chat)
 
     assert hit.reasons.base == pytest.approx(weight)
+
+
+@pytest.mark.parametrize("shares", [{}, {"user": 1.0}, {"user": 1.0, "assistant": 0.0}])
+def test_meaning_weighs_no_more_where_no_assistant_speaks(shares: dict[str, float]) -> None:
+    talk = replace(CORPUS, role_shares=shares, average_length=99.0)
+
+    (hit,) = ranked(asked("tea"), a_turn(1, cosine=1.0), corpus=talk)
+
+    assert hit.reasons.base == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +293,7 @@ def test_the_best_of_the_session_reaches_five_turns() -> None:
     turns = [a_turn(number) for number in range(1, 12)]
     turns[5] = turns[5]._replace(cosine=1.0)  # seq 6
 
-    hits = by_number(ranked(asked("tea"), *turns, a_turn(12)))
+    hits = by_number(ranked(asked("tea"), a_turn(0), *turns, a_turn(12)))
 
     reached = [number for number, hit in hits.items() if hit.reasons.session]
     assert sorted(reached) == list(range(1, 12))

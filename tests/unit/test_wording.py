@@ -170,6 +170,7 @@ def test_known_names_leave_the_question_and_become_a_signal() -> None:
         ("Robins are flowers", "Robins are flowers", ()),
         ("what does the user like", "what does the they like", ("User",)),
         ("李明喜欢什么茶", "they喜欢什么茶", ("李明",)),
+        ("李明和李明喜欢什么", "they和they喜欢什么", ("李明",)),
         ("Robin and Robin", "they and they", ("Robin",)),
         ("nobody", "nobody", ()),
     ],
