@@ -34,7 +34,7 @@ def test_names_of_five_words_and_parts_of_words_are_none() -> None:
 
 
 def test_of_a_script_without_spaces_each_piece_of_two_to_eight_letters_may_be_a_name() -> None:
-    run = "甲乙丙丁戊己庚辛壬"
+    run = "甲乙丙丁戊己庚辛壬癸"
 
     pieces = {run[at : at + size] for size in range(2, 9) for at in range(len(run) - size + 1)}
 
