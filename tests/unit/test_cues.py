@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mnemic.model.cues import (
     DATES_MAX,
+    Cues,
     DateMention,
     cues_of,
     date_match,
@@ -132,6 +133,16 @@ def test_the_span_of_a_date_is_where_it_fits(year: int, month: int | None, at: d
     ((start, end),) = date_spans((mention,))
 
     assert (start <= at < end) == (date_match((mention,), at) > 0)
+
+
+def test_a_question_has_dates_and_what_lies_between_them() -> None:
+    cues = cues_of("When did they meet, between May and July 2023?")
+
+    assert cues == Cues(
+        wants_time=True,
+        dates=(DateMention(None, 5), DateMention(2023, 7)),
+        ranges=((datetime(2023, 5, 1, tzinfo=UTC), datetime(2023, 8, 1, tzinfo=UTC)),),
+    )
 
 
 @pytest.mark.parametrize(

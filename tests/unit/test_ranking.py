@@ -129,6 +129,15 @@ def test_every_signal_adds_what_it_says() -> None:
     assert pytest.approx(0.2, abs=0.002) == A_HALF
 
 
+@pytest.mark.parametrize(
+    ("cosine", "counted"), [(1.0, 1.0), (1.5, 1.0), (1e-9, 1e-9), (0.0, 0.0), (1, 1.0)]
+)
+def test_a_cosine_counts_up_to_one(cosine: float, counted: float) -> None:
+    (hit,) = ranked(asked("tea"), a_turn(1, cosine=cosine))
+
+    assert hit.reasons.cosine == counted
+
+
 @pytest.mark.parametrize("length", [math.nan, math.inf, -1.0, 0.0, 0.5])
 def test_an_average_length_that_tells_nothing_is_taken_as_one(length: float) -> None:
     turn = a_turn(1, "tea cup cup cup")
@@ -189,6 +198,7 @@ def test_a_question_of_somebody_who_speaks_of_themselves_costs_nothing() -> None
         (("Quinn",), False, {1: 0.0, 2: A_HALF}),
         (("Robin", "Quinn"), False, {1: A_HALF / 2, 2: 0.0}),
         (("Robin", "Quinn"), True, {1: 0.0, 2: 0.0}),
+        (("Robin",), True, {1: A_HALF, 2: 0.0}),
         (("Robin", "Quinn", "Sam"), False, {1: 0.0, 2: 0.0}),
         ((), False, {1: 0.0, 2: 0.0}),
     ],
@@ -226,6 +236,14 @@ def test_a_memory_without_a_role_is_of_its_actor_all_the_same() -> None:
 
     assert hits[1].reasons.actor == pytest.approx(A_HALF)
     assert hits[2].reasons.actor == 0.0
+
+
+def test_in_a_chat_where_no_user_spoke_a_memory_of_nobody_gets_nothing() -> None:
+    chat = replace(CORPUS, role_shares={"assistant": 1.0})
+
+    (hit,) = ranked(asked("tea"), a_fact(1, actor=""), corpus=chat)
+
+    assert hit.reasons.actor == 0.0
 
 
 def test_where_nobody_is_asked_about_nobody_is_boosted() -> None:

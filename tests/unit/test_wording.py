@@ -171,6 +171,7 @@ def test_known_names_leave_the_question_and_become_a_signal() -> None:
         ("what does the user like", "what does the they like", ("User",)),
         ("李明喜欢什么茶", "they喜欢什么茶", ("李明",)),
         ("李明和李明喜欢什么", "they和they喜欢什么", ("李明",)),
+        ("李明李明", "theythey", ("李明",)),
         ("Robin and Robin", "they and they", ("Robin",)),
         ("nobody", "nobody", ()),
     ],
@@ -194,6 +195,16 @@ def test_the_apostrophe_after_an_s_is_that_of_an_owner(
     text: str, actor: str, embedded: str
 ) -> None:
     assert query_of(text, actors=(actor,), terms_max=9).embed_text == embedded
+
+
+def test_of_two_names_at_one_place_the_longer_is_meant() -> None:
+    question = query_of("李明华在哪", actors=("李明", "李明华"), terms_max=9)
+
+    assert (question.embed_text, question.named) == ("they在哪", ("李明华",))
+
+
+def test_the_words_between_names_stay() -> None:
+    assert asked("Which tea did Robin give Quinn at lunch?").stems == ("tea", "give", "lunch")
 
 
 def test_a_first_name_that_two_share_names_neither() -> None:
