@@ -231,6 +231,7 @@ def calls_of(work: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("of", [ndjson_of, plain_of, locomo_of])
 def test_twice_the_turns_are_twice_the_work(of: Callable[[int], bytes]) -> None:
     small, large = (io.BytesIO(of(turns)) for turns in (500, 1_000))
@@ -251,6 +252,7 @@ def peak_of(raw: bytes) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.measured
 def test_memory_does_not_grow_with_the_turns_of_a_file() -> None:
     small, large = (peak_of(ndjson_of(turns)) for turns in (2_000, 4_000))
 

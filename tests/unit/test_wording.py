@@ -265,6 +265,7 @@ def test_the_longest_words_are_kept_when_there_are_too_many() -> None:
     assert asked("red tea", terms_max=0).stems == ()
 
 
+@pytest.mark.measured
 def test_a_question_of_many_repeated_words_is_read_once_and_quickly() -> None:
     started = time.perf_counter()
 
@@ -274,6 +275,7 @@ def test_a_question_of_many_repeated_words_is_read_once_and_quickly() -> None:
     assert time.perf_counter() - started < SECONDS_MAX
 
 
+@pytest.mark.measured
 def test_a_text_of_very_many_words_takes_time_in_proportion() -> None:
     letters = str.maketrans("0123456789", "abcdefghij")
     words = (f"word{number % DISTINCT_WORDS}ing" for number in range(WORDS))
