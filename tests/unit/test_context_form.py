@@ -95,7 +95,16 @@ def test_json_is_one_document_with_the_stable_part_first() -> None:
             "note": NOTICE,
         }
     ]
-    assert [frame["about"] for frame in told["volatile"]] == [APPROVED.heading, FOUND.heading]
+    assert told["volatile"] == [
+        {
+            "about": APPROVED.heading,
+            "sections": [{"title": WAYS.title, "items": list(WAYS.items)}],
+        },
+        {
+            "about": FOUND.heading,
+            "sections": [{"title": TALKS.title, "items": list(TALKS.items)}],
+        },
+    ]
 
 
 def test_messages_are_of_the_role_that_binds_least_one_for_each_part() -> None:
@@ -183,6 +192,12 @@ def test_what_opens_a_frame_or_is_not_seen_is_written_out(item: str, shown: str)
 
     assert f'- "{shown}"' in text.split("\n")
     assert parse(text) == (section,)
+
+
+def test_in_xml_a_mark_has_its_name_and_what_is_not_seen_its_number() -> None:
+    text = render((Section("Facts", ('a & b < c > "d"\t',)),), ContextForm.XML)
+
+    assert "<item>a &amp; b &lt; c &gt; &quot;d&quot;&#x9;</item>" in text.split("\n")
 
 
 def test_in_xml_no_item_has_a_tag_or_a_line_of_its_own() -> None:

@@ -154,6 +154,7 @@ def test_a_question_has_dates_and_what_lies_between_them() -> None:
         ("between 2021 and 2023", (2021, 1, 1), (2024, 1, 1)),
         ("from 2023-05-01 through 2023-12-31", (2023, 5, 1), (2024, 1, 1)),
         ("from 29 February to May 2023", (2023, 2, 1), (2023, 6, 1)),
+        ("in 2020 or 2021, or from May to July 2023", (2023, 5, 1), (2023, 8, 1)),
     ],
 )
 def test_what_lies_between_two_dates_is_a_range(
@@ -174,6 +175,10 @@ def test_what_lies_between_two_dates_is_a_range(
 )
 def test_two_dates_are_no_range_without_year_order_and_words(text: str) -> None:
     assert ranges_in(text) == ()
+
+
+def test_a_question_full_of_ranges_gives_a_bounded_list() -> None:
+    assert len(ranges_in("from 2001 to 2002, " * 20)) == DATES_MAX
 
 
 def test_the_span_of_a_day_comes_before_that_of_its_months() -> None:
@@ -319,6 +324,7 @@ def test_a_name_is_a_capital_inside_a_sentence_or_a_title(text: str, *, named: b
         ("three years", True),
         ("you may go", False),
         ("they march on", False),
+        ("чай был вкусный", False),
         ("nothing here", False),
     ],
 )

@@ -197,6 +197,7 @@ def test_what_is_no_share_is_refused(value: Any, word: str) -> None:
         {},
         {"a": [1, {"b": None}], "": "empty key"},
         DEEPEST,
+        {"a": DEEPEST},
     ],
 )
 def test_what_json_holds_comes_back_equal(value: Any) -> None:
@@ -228,6 +229,11 @@ def test_any_mapping_becomes_an_object() -> None:
             object(),
             "data",
             "object is not a JSON value and would not come back; pass text or an object",
+        ),
+        (
+            {"a": {"b": DEEPEST}},
+            f"data.a.b{'[0]' * 31}",
+            "is nested deeper than 32 levels; flatten it",
         ),
         ([[DEEPEST]], f"data{'[0]' * 33}", "is nested deeper than 32 levels; flatten it"),
     ],

@@ -151,6 +151,14 @@ def test_a_bad_turn_is_told_by_its_line_and_the_rest_is_kept(turn: object, reaso
     assert last.turn.occurred_at.second == 2  # the bad turn keeps its second
 
 
+def test_what_is_passed_over_may_hold_what_no_memory_can() -> None:
+    text = json.dumps(a_conversation(), indent=1).replace("Good morning", "Good\tmorning")
+    numbers = text.replace("{", '\n{"qa": [' + "9" * 5_000 + ", NaN],", 1)
+
+    assert said(entries(numbers)) == ["Good\tmorning", "And to you"]
+    assert [entry.line for entry in entries(numbers)] == [6, 7, 12]
+
+
 def test_a_key_given_twice_in_a_turn_is_refused() -> None:
     text = (
         '{"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": '

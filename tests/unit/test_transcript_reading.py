@@ -37,6 +37,7 @@ TURN = '{"type": "turn", "session": "s", "actor": "User", "text": "x", "at": "20
         ('{"session": "s", "type": "session"}', Format.NDJSON),
         ("\ufeff\n " + TURN, Format.NDJSON),
         ('{"text": "the key \\"session_1\\": is quoted", "type": "turn"}', Format.NDJSON),
+        ('{"type": "turn", "session_1": []}', Format.NDJSON),
         ("{broken", Format.NDJSON),
         ('{"speaker_a": "User"', Format.LOCOMO),
         ('{"observation": {}, "session_12": [', Format.LOCOMO),
@@ -45,6 +46,7 @@ TURN = '{"type": "turn", "session": "s", "actor": "User", "text": "x", "at": "20
         ("User: hello", Format.PLAIN),
         ("\n\n# A session\nUser: hello", Format.PLAIN),
         ("--- 2026-03-02 09:00 ---\r\n", Format.PLAIN),
+        ("User:\r\nhello\r\n", Format.PLAIN),
         ("[2026-03-02 09:00] User: hello", Format.PLAIN),
     ],
 )
@@ -52,23 +54,30 @@ def test_a_format_is_told_by_its_first_bytes(head: str, format_: Format) -> None
     assert detect(head.encode()) is format_
 
 
+NO_FORM = (
+    "is none of the forms that can be read: ndjson, locomo, plain; in plain text a turn is "
+    "`Name: text`, the name with a capital"
+)
+
+
 @pytest.mark.parametrize(
     ("head", "remedy"),
     [
         (b"", "holds nothing to read"),
         (b" \n\t", "holds nothing to read"),
-        (b"\x1f\x8b\x08\x00", "unpack it first"),
-        (b"PK\x03\x04", "unpack it first"),
-        ("User: x".encode("utf-16"), "save it as UTF-8"),
-        (b"a,b,c\n1,2,3\n", "ndjson, locomo, plain"),
-        (bytes(range(256)), "ndjson, locomo, plain"),
+        (b"\x1f\x8b\x08\x00", "is compressed with gzip; unpack it first"),
+        (b"PK\x03\x04", "is a zip archive; unpack it first"),
+        ("User: x".encode("utf-16"), "is UTF-16; save it as UTF-8"),
+        (b"a,b,c\n1,2,3\n", NO_FORM),
+        (bytes(range(256)), NO_FORM),
     ],
 )
 def test_what_cannot_be_read_says_what_to_do(head: bytes, remedy: str) -> None:
-    with pytest.raises(UnknownFormat, match=remedy):
+    with pytest.raises(UnknownFormat) as refused:
         detect(head)
 
-    assert [type(entry) for entry in read(io.BytesIO(head))] == [BadLine]
+    assert str(refused.value) == f"file: {remedy}"
+    assert list(read(io.BytesIO(head))) == [BadLine(1, f"file: {remedy}")]
 
 
 def test_paths_binary_streams_and_text_streams_read_alike() -> None:
