@@ -85,6 +85,18 @@ def test_a_blank_or_long_text_is_refused(value: str, word: str) -> None:
     assert told(lambda: clean_text(value, field="note", chars_max=5)) == ("note", f"note: {word}")
 
 
+@pytest.mark.parametrize("before", ["", "a"])
+def test_a_text_holds_at_most_30_combining_marks_in_a_row(before: str) -> None:
+    marked = before + "\u0301" * 30
+
+    assert held_text(f"{marked}b{marked}", field="note") == f"{marked}b{marked}"
+    place = f"at character {len(marked)}"
+    assert told(lambda: held_text(f"{marked}\u0301", field="note")) == (
+        "note",
+        f"note: holds more than 30 combining marks in a row {place}; remove some",
+    )
+
+
 def test_a_text_is_kept_as_it_is_given() -> None:
     assert clean_text(" a\tb ", field="note", chars_max=5) == " a\tb "
 

@@ -227,6 +227,10 @@ BAD_LINES = [
         a_turn(at="2026-03-02T09:00:00"),
         "at: '2026-03-02T09:00:00' has no zone; write 2026-03-02T09:00:00Z if it is UTC",
     ),
+    (
+        a_turn(at="2026-03-02T09:00"),
+        "at: '2026-03-02T09:00' has no zone; write 2026-03-02T09:00:00Z if it is UTC",
+    ),
     (a_turn(at="yesterday"), "at: 'yesterday' is not a time; write it as 2026-03-02T09:00:00Z"),
     (a_turn(at="2026-02-30T09:00:00Z"), "at: '2026-02-30T09:00:00Z' is no time (…); correct it"),
     (a_turn(at=1_772_442_000), "at: 1772442000 is not a time; write it as 2026-03-02T09:00:00Z"),
@@ -309,6 +313,32 @@ def test_a_reason_stands_on_one_line_that_can_be_shown() -> None:
     assert reasons[1] == ("metadata" + 6 * ("." + "k" * 60))[:299] + "…"
 
 
+@pytest.mark.parametrize(
+    ("written", "micro"),
+    [
+        ("2026-03-02T09:00Z", 0),
+        ("2026-03-02t09:00:00z", 0),
+        ("2026-03-02 10:00:00+01:00", 0),
+        ("2026-03-02T09:00:00.1234567Z", 123_456),
+    ],
+)
+def test_a_time_is_read_in_each_of_its_forms(written: str, micro: int) -> None:
+    (found,) = entries(a_turn(at=written))
+
+    assert isinstance(found, Utterance)
+    assert found.turn.occurred_at == datetime(2026, 3, 2, 9, 0, 0, micro, tzinfo=UTC)
+    assert found.turn.occurred_at.tzinfo is UTC
+
+
+def test_turns_are_named_by_session_wherever_they_stand_in_the_file() -> None:
+    one, other = a_turn(session="a"), a_turn(session="b")
+
+    first, second, third = ids(entries(one, other, one))
+
+    assert [first, third] == ids(entries(one, one))
+    assert [second] == ids(entries(other))
+
+
 def test_a_session_may_be_over_as_it_begins() -> None:
     (info,) = entries({"type": "session", "session": "s", "started_at": NINE, "ended_at": NINE})
 
@@ -353,6 +383,11 @@ def test_the_bounds_are_the_callers() -> None:
         "tags",
         "metadata",
     ]
+    [just] = entries(a_turn(text="1", tags=["a"], metadata={"k": "val"}), bounds=bounds)
+    assert isinstance(just, BadLine)
+    assert just.reason == "metadata: is 11 bytes long; the most is 10. Shorten it"
+    [just] = entries(a_turn(text="1", tags=["a"], metadata={"k": "va"}), bounds=bounds)
+    assert isinstance(just, Utterance)
 
 
 def test_odd_but_holdable_text_comes_through_unchanged() -> None:

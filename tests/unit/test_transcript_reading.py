@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mnemic.errors import UnknownFormat
 from mnemic.model.transcript import (
     BadLine,
+    Bounds,
     Format,
     SessionInfo,
     StatedFact,
@@ -88,6 +89,25 @@ def test_paths_binary_streams_and_text_streams_read_alike() -> None:
     from_text = list(read(io.StringIO(path.read_text(encoding="utf-8"))))
 
     assert from_path == from_bytes == from_text
+
+
+def test_a_path_is_read_in_the_format_and_within_the_bounds_that_are_given(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(TURN)
+
+    assert list(read(path, format=Format.PLAIN)) == [
+        BadLine(1, "line: is neither header nor turn; write it as User: text")
+    ]
+    path.write_text(TURN.replace('"x"', '"xyz"'))
+    assert list(read(path, bounds=Bounds(text_chars_max=2))) == [
+        BadLine(1, "text: is 3 characters long; the most is 2. Split it")
+    ]
+
+
+def test_a_file_without_an_entry_is_told_once() -> None:
+    assert list(read(io.BytesIO(b"\n\n"), format=Format.NDJSON)) == [
+        BadLine(1, "the file holds no turn and no fact; is it the right one?")
+    ]
 
 
 def test_a_path_is_told_by_its_content_and_not_by_its_name() -> None:
