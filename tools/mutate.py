@@ -34,6 +34,8 @@ TESTS = (
     # A time limit, which a mutant in every call would break.
     f"--deselect=tests/unit/test_ranking_properties.py::{_TIMED}",
 )
+# So do those of time and memory by the amount of text, and they take longest of all.
+_UNMEASURED = 'addopts = ["-m", "not measured", '
 ALSO = ("docs", "examples", "migrations", "README.md", "CHANGELOG.md", "LICENSE")
 # mutmut's exit codes of the tests: noticed, by a failure, an error, or by taking for ever.
 _KILLED = {1, 3, 24, -24, 36, 37, 152, 255}
@@ -88,7 +90,7 @@ def _lay_out() -> None:
             shutil.copy2(source, PLACE / target)
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     found = re.search(r"^\[tool\.pytest\]\n.*?(?=^\[)", project, re.MULTILINE | re.DOTALL)
-    pytest_section = found[0] if found else ""
+    pytest_section = found[0].replace("addopts = [", _UNMEASURED) if found else ""
     (PLACE / "pyproject.toml").write_text(
         f"{pytest_section}"
         "[tool.mutmut]\n"

@@ -5,32 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from mnemic.model.affinity import affinities
-from mnemic.model.fact import Fact
-from mnemic.model.trust import Trust
-from mnemic.testing.builders import AT
+from held_memories import a_held_fact
 
-FACT = Fact(
-    id=UUID(int=1),
-    scope_id=UUID(int=0),
-    subject="User",
-    predicate="uses",
-    object="grep",
-    content="User uses grep",
-    category="tool_affinity",
-    confidence=0.8,
-    reinforcement_count=1,
-    first_learned=AT,
-    last_reinforced=AT,
-    valid_from=None,
-    valid_to=None,
-    recorded_at=AT,
-    retired_at=None,
-    status="live",
-    pinned=False,
-    trust=Trust.USER,
-    source="caller",
-)
+from mnemic.model.affinity import affinities
+
+FACT = a_held_fact(object="grep", category="tool_affinity", confidence=0.8)
 
 
 def test_a_tool_that_suits_is_positive_and_one_to_avoid_negative() -> None:

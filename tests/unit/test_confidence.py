@@ -27,21 +27,21 @@ def test_confidence_is_the_chance_that_the_answer_is_here(top: float, expected: 
 
 
 @pytest.mark.parametrize(
-    ("slope", "offset", "field"),
+    ("slope", "offset", "told"),
     [
-        (0.0, 1.0, "slope"),
-        (-1.0, 1.0, "slope"),
-        (math.nan, 1.0, "slope"),
-        (math.inf, 1.0, "slope"),
-        (1.0, math.nan, "offset"),
-        (1.0, math.inf, "offset"),
+        (0.0, 1.0, "slope: must be a finite number above 0"),
+        (-1.0, 1.0, "slope: must be a finite number above 0"),
+        (math.nan, 1.0, "slope: must be a finite number above 0"),
+        (math.inf, 1.0, "slope: must be a finite number above 0"),
+        (1.0, math.nan, "offset: must be a finite number"),
+        (1.0, math.inf, "offset: must be a finite number"),
     ],
 )
-def test_what_is_no_rising_map_is_refused(slope: float, offset: float, field: str) -> None:
+def test_what_is_no_rising_map_is_refused(slope: float, offset: float, told: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         ConfidenceMap(slope, offset)
 
-    assert refused.value.context["field"] == field
+    assert str(refused.value) == told
 
 
 def test_the_map_that_made_the_answers_is_found_again() -> None:
@@ -69,6 +69,15 @@ def test_both_kinds_weigh_alike_however_many_there_are() -> None:
     assert lopsided is not None
     assert lopsided.slope == pytest.approx(even.slope, rel=0.01)
     assert lopsided.offset == pytest.approx(even.offset, rel=0.01)
+
+
+def test_where_scores_tell_little_the_map_rises_little() -> None:
+    # Of the answers at 1 three of five were there, of those at 0 two of five: odds of 3:2 and 2:3.
+    found = ConfidenceMap.fitted([1.0, 1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0, 0.0])
+
+    assert found is not None
+    assert found.slope == pytest.approx(2 * math.log(1.5), rel=1e-3)
+    assert found.offset == pytest.approx(math.log(1.5), rel=1e-3)
 
 
 def test_kinds_that_nothing_mixes_give_a_map_all_the_same() -> None:

@@ -9,11 +9,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from held_memories import a_held_episode, a_held_fact, a_held_procedure, a_held_turn
 
 from mnemic.model.confidence import ConfidenceMap
-from mnemic.model.context import CATEGORIES, TITLES, Omission, frame_of
+from mnemic.model.context import CATEGORIES, TITLES, ContextItem, Omission, frame_of
 from mnemic.model.context_choice import Choice, Sources, choose, standing
-from mnemic.model.episode import Episode, Outcome
+from mnemic.model.episode import Episode
 from mnemic.model.fact import Fact
 from mnemic.model.procedure import Procedure, Step
 from mnemic.model.ranking_values import Reasons
@@ -21,81 +22,39 @@ from mnemic.model.recall import Hit, MemoryItem
 from mnemic.model.trust import Trust
 from mnemic.model.turn import Turn
 
-AT = datetime(2026, 3, 2, tzinfo=UTC)
-SCOPE = UUID(int=1)
 SURE = 0.9  # answers with a confidence over 0.9
 
 
 def a_fact(number: int, **given: Any) -> Fact:
-    values: dict[str, Any] = {
-        "id": UUID(int=number),
-        "scope_id": SCOPE,
-        "subject": "User",
-        "predicate": "uses",
-        "object": str(number),
-        "content": f"Fact {number}",
-        "category": "general",
-        "confidence": 0.5,
-        "reinforcement_count": 1,
-        "valid_from": None,
-        "valid_to": None,
-        "retired_at": None,
-        "status": "live",
-        "pinned": False,
-        "trust": Trust.USER,
-        "source": "caller",
-    }
-    times = dict.fromkeys(["first_learned", "last_reinforced", "recorded_at"], AT)
-    return Fact(**values | times | given)
+    return a_held_fact(id=UUID(int=number), content=f"Fact {number}", **given)
 
 
 def a_procedure(trust: Trust) -> Procedure:
-    return Procedure(
+    return a_held_procedure(
         id=UUID(int=100 + trust),
-        scope_id=SCOPE,
         name=f"Deploy {trust.name}",
-        task_type="general",
-        trigger_pattern=None,
         steps=(Step(action="tag it"), Step(action="push it")),
-        version=1,
-        preconditions=(),
-        avoid_conditions=(),
-        success_count=0,
-        failure_count=0,
-        last_used=None,
-        recorded_at=AT,
         trust=trust,
-        source="caller",
+        source="manual",
     )
 
 
 def an_episode(number: int) -> Episode:
-    values: dict[str, Any] = dict.fromkeys(Episode.__dataclass_fields__)
-    told = {
-        "id": UUID(int=200 + number),
-        "scope_id": SCOPE,
-        "title": "Deploy",
-        "summary": f"Summary {number}.",
-        "occurred_at": AT,
-        "outcome": Outcome.SUCCESS,
-        "trust": Trust.INFERRED,
-        "source": "session",
-    }
-    return Episode(**values | told)
+    return a_held_episode(
+        id=UUID(int=200 + number),
+        summary=f"Summary {number}.",
+        trust=Trust.INFERRED,
+        source="session",
+    )
 
 
 def a_turn() -> Turn:
-    values: dict[str, Any] = dict.fromkeys(Turn.__dataclass_fields__)
-    told = {
-        "id": UUID(int=300),
-        "actor": "User",
-        "text": "Tea is green.",
-        "caption": "a cup",
-        "occurred_at": datetime(987, 3, 2, tzinfo=UTC),
-        "trust": Trust.USER,
-        "source": "caller",
-    }
-    return Turn(**values | told)
+    return a_held_turn(
+        id=UUID(int=300),
+        text="Tea is green.",
+        caption="a cup",
+        occurred_at=datetime(987, 3, 2, tzinfo=UTC),
+    )
 
 
 def a_hit(memory: MemoryItem, score: float = SURE) -> Hit:
@@ -165,7 +124,66 @@ def test_what_was_found_stands_by_its_kind_in_the_order_it_was_found_in() -> Non
         ("From earlier conversations", "0987-03-02 User: Tea is green. [image: a cup]"),
         ("Procedures", "Deploy USER: tag it; push it"),
     ]
-    assert [one.says for one in found[-2:]] == ["Tea is green.", found[-1].text]
+
+
+def test_an_item_tells_what_it_says_of_which_memory_and_where_that_came_from() -> None:
+    choice = chosen(
+        a_hit(a_turn()),
+        a_hit(an_episode(1)),
+        facts=(a_fact(1),),
+        procedures=(a_procedure(Trust.IMPORTED),),
+    )
+
+    assert choice.known == (
+        ContextItem(
+            section="Facts",
+            text="Fact 1",
+            says="Fact 1",
+            id=UUID(int=1),
+            kind="fact",
+            trust=Trust.USER,
+            source="caller",
+        ),
+    )
+    assert choice.found == (
+        ContextItem(
+            section="Episodes",
+            text="2026-03-02 Deploy: Summary 1.",
+            says="Summary 1.",
+            id=UUID(int=201),
+            kind="episode",
+            trust=Trust.INFERRED,
+            source="session",
+        ),
+        ContextItem(
+            section="From earlier conversations",
+            text="0987-03-02 User: Tea is green. [image: a cup]",
+            says="Tea is green.",
+            id=UUID(int=300),
+            kind="turn",
+            trust=Trust.USER,
+            source="caller",
+        ),
+        ContextItem(
+            section="Procedures",
+            text="Deploy IMPORTED: tag it; push it",
+            says="Deploy IMPORTED: tag it; push it",
+            id=UUID(int=105),
+            kind="procedure",
+            trust=Trust.IMPORTED,
+            source="manual",
+        ),
+    )
+
+
+def test_an_episode_that_is_as_sure_as_is_asked_for_is_shown() -> None:
+    hit = a_hit(an_episode(1))
+    sources = Sources(hits=(hit,), facts=(), procedures=())
+
+    choice = choose(sources, episodes_max=5, episode_confidence_min=ConfidenceMap().of(hit.score))
+
+    assert [one.id for one in choice.found] == [hit.id]
+    assert choice.refused == ()
 
 
 @pytest.mark.parametrize("trust", list(Trust))
@@ -193,10 +211,12 @@ def test_of_many_episodes_the_first_five_are_shown() -> None:
     choice = chosen(*(a_hit(an_episode(number)) for number in range(7)))
 
     assert [one.id.int for one in choice.found] == [200, 201, 202, 203, 204]
-    assert [(one.item[-10:], one.reason) for one in choice.refused] == [
-        ("Summary 5.", "more episodes than are shown"),
-        ("Summary 6.", "more episodes than are shown"),
-    ]
+    assert choice.refused == tuple(
+        Omission(
+            "Episodes", f"2026-03-02 Deploy: Summary {number}.", "more episodes than are shown"
+        )
+        for number in (5, 6)
+    )
 
 
 def test_a_memory_without_a_speaker_says_what_it_is() -> None:

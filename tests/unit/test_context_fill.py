@@ -14,6 +14,7 @@ from mnemic.model.context import (
     Context,
     ContextForm,
     ContextItem,
+    ContextPart,
     Omission,
     Section,
     frame_of,
@@ -301,6 +302,37 @@ def test_what_nobody_approved_is_no_instruction(trust: Trust) -> None:
     else:
         assert made.sections == ()
         assert made.omitted == (Omission(item.section, item.text, "not approved"),)
+
+
+def test_what_is_refused_takes_nothing_from_what_follows() -> None:
+    refused = an_item("Deploy: tag it", "Approved procedures")
+
+    made = filled([refused, *TEA], 1_000)
+
+    assert made.items == tuple(TEA)
+    assert made.omitted == (Omission(refused.section, refused.text, "not approved"),)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_section_tells_its_form_and_an_empty_part_costs_nothing(form: ContextForm) -> None:
+    made = filled(TEA, 1_000, form=form)
+
+    assert made.form is form
+    assert made.stable == ContextPart()
+    assert made.volatile.tokens == len(made.volatile.text) > 0
+
+
+def test_a_quota_is_for_just_what_its_items_cost() -> None:
+    whole = len(render(BOTH))
+    cost = len("\n\n") + whole
+
+    just = filled([*TEA, *TALK], whole + 50, quotas=Quotas(stable=0, by_title={"Episodes": cost}))
+    short = filled(
+        [*TEA, *TALK], whole + 50, quotas=Quotas(stable=0, by_title={"Episodes": cost - 9})
+    )
+
+    assert just.items == tuple(TEA)
+    assert [one.text for one in short.items] != [one.text for one in just.items]
 
 
 def test_a_title_takes_its_quota_first_and_what_the_others_leave() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mnemic.model.cues import (
     DATES_MAX,
+    Cues,
     DateMention,
     cues_of,
     date_match,
@@ -36,7 +37,9 @@ aware = st.datetimes(timezones=st.just(UTC))
         ("the 2024-03 release", DateMention(2024, 3)),
         ("last May", DateMention(None, 5)),
         ("what did they say in Sept. 2023", DateMention(2023, 9)),
+        ("on the 5TH OF MARCH", DateMention(None, 3, 5)),
         ("on 31 February 2024", DateMention(2024, 2)),
+        ("on 29 February 2023", DateMention(2023, 2)),
         ("on 29 February", DateMention(None, 2, 29)),
         ("2024年3月5日我去了哪里", DateMention(2024, 3, 5)),
         ("2024年3月に", DateMention(2024, 3)),
@@ -132,6 +135,16 @@ def test_the_span_of_a_date_is_where_it_fits(year: int, month: int | None, at: d
     assert (start <= at < end) == (date_match((mention,), at) > 0)
 
 
+def test_a_question_has_dates_and_what_lies_between_them() -> None:
+    cues = cues_of("When did they meet, between May and July 2023?")
+
+    assert cues == Cues(
+        wants_time=True,
+        dates=(DateMention(None, 5), DateMention(2023, 7)),
+        ranges=((datetime(2023, 5, 1, tzinfo=UTC), datetime(2023, 8, 1, tzinfo=UTC)),),
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "begins", "ends"),
     [
@@ -141,6 +154,7 @@ def test_the_span_of_a_date_is_where_it_fits(year: int, month: int | None, at: d
         ("between 2021 and 2023", (2021, 1, 1), (2024, 1, 1)),
         ("from 2023-05-01 through 2023-12-31", (2023, 5, 1), (2024, 1, 1)),
         ("from 29 February to May 2023", (2023, 2, 1), (2023, 6, 1)),
+        ("in 2020 or 2021, or from May to July 2023", (2023, 5, 1), (2023, 8, 1)),
     ],
 )
 def test_what_lies_between_two_dates_is_a_range(
@@ -161,6 +175,10 @@ def test_what_lies_between_two_dates_is_a_range(
 )
 def test_two_dates_are_no_range_without_year_order_and_words(text: str) -> None:
     assert ranges_in(text) == ()
+
+
+def test_a_question_full_of_ranges_gives_a_bounded_list() -> None:
+    assert len(ranges_in("from 2001 to 2002, " * 20)) == DATES_MAX
 
 
 def test_the_span_of_a_day_comes_before_that_of_its_months() -> None:
@@ -306,6 +324,7 @@ def test_a_name_is_a_capital_inside_a_sentence_or_a_title(text: str, *, named: b
         ("three years", True),
         ("you may go", False),
         ("they march on", False),
+        ("чай был вкусный", False),
         ("nothing here", False),
     ],
 )
@@ -327,6 +346,8 @@ def test_every_text_has_cues_and_every_time_fits_within_bounds(text: str, at: da
     [
         ("What was signed in June?", (6,)),
         ("What was signed on 3 June?", (6,)),
+        ("In June, what was signed?", (6,)),
+        ("Tell me about June.", ()),
         ("What was signed on May 3rd?", (5,)),
         ("What was July like?", (7,)),
         ("Who came last August, or the April before?", (8,)),

@@ -64,6 +64,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: where("metadata.team", "name"), 'use where("metadata", "team", "name")'),
     (lambda: where("metadata.a\\.b.c", "d"), 'use where("metadata", "a.b", "c", "d")'),
     (lambda: where("metadata.team", 1), "must be text"),
+    (lambda: where("metadata.a", *"bcdefghijklmnopq"), "at most 16 keys"),
     (lambda: where("tags").in_("red"), "in must be a list of at most 1000 values, not 'red'"),
     (lambda: where("tags").in_(b"red"), "not a bytes"),
     (lambda: where("tags").in_({"red": 1}), "not a dict"),
@@ -106,27 +107,30 @@ WRONG: list[tuple[Callable[[], object], str]] = [
 @pytest.mark.parametrize(
     ("built", "told"),
     [
-        (where("outcome").eq(Outcome.SUCCESS), {"outcome": {"eq": "success"}}),
-        (where("outcome").ne("failure"), {"outcome": {"ne": "failure"}}),
-        (where("importance").gt(0.5), {"importance": {"gt": 0.5}}),
-        (where("trust").le(Trust.USER), {"trust": {"le": 2}}),
-        (where("trust").lt("inferred"), {"trust": {"lt": 3}}),
-        (where("occurred_at").ge(AT), {"occurred_at": {"ge": "2026-03-01T09:00:00+00:00"}}),
-        (where("session").eq(UUID(int=1)), {"session": {"eq": str(UUID(int=1))}}),
-        (where("tags").in_(("a", "b")), {"tags": {"in": ["a", "b"]}}),
-        (where("tags").in_([]), {"tags": {"in": []}}),
-        (where("tags").in_({"a": 1}.keys()), {"tags": {"in": ["a"]}}),
-        (where("tags").in_({"x": "a"}.values()), {"tags": {"in": ["a"]}}),
-        (where("tags").in_(deque(["a"])), {"tags": {"in": ["a"]}}),
-        (where("trust").in_(range(2)), {"trust": {"in": [0, 1]}}),
-        (where("valid_to").exists(), {"valid_to": {"exists": True}}),
-        (where("valid_to").exists(present=False), {"valid_to": {"exists": False}}),
-        (where("task_type").eq(None), {"task_type": {"eq": None}}),
-        (where("metadata.team.name").eq("a"), {"metadata.team.name": {"eq": "a"}}),
-        (where("metadata", "a.b", "c\\").eq(1), {"metadata.a\\.b.c\\\\": {"eq": 1}}),
-        (where("metadata", "at").lt(AT), {"metadata.at": {"lt": "2026-03-01T09:00:00+00:00"}}),
+        (lambda: where("outcome").eq(Outcome.SUCCESS), {"outcome": {"eq": "success"}}),
+        (lambda: where("outcome").ne("failure"), {"outcome": {"ne": "failure"}}),
+        (lambda: where("importance").gt(0.5), {"importance": {"gt": 0.5}}),
+        (lambda: where("trust").le(Trust.USER), {"trust": {"le": 2}}),
+        (lambda: where("trust").lt("inferred"), {"trust": {"lt": 3}}),
+        (lambda: where("occurred_at").ge(AT), {"occurred_at": {"ge": "2026-03-01T09:00:00+00:00"}}),
+        (lambda: where("session").eq(UUID(int=1)), {"session": {"eq": str(UUID(int=1))}}),
+        (lambda: where("tags").in_(("a", "b")), {"tags": {"in": ["a", "b"]}}),
+        (lambda: where("tags").in_([]), {"tags": {"in": []}}),
+        (lambda: where("tags").in_({"a": 1}.keys()), {"tags": {"in": ["a"]}}),
+        (lambda: where("tags").in_({"x": "a"}.values()), {"tags": {"in": ["a"]}}),
+        (lambda: where("tags").in_(deque(["a"])), {"tags": {"in": ["a"]}}),
+        (lambda: where("trust").in_(range(2)), {"trust": {"in": [0, 1]}}),
+        (lambda: where("valid_to").exists(), {"valid_to": {"exists": True}}),
+        (lambda: where("valid_to").exists(present=False), {"valid_to": {"exists": False}}),
+        (lambda: where("task_type").eq(None), {"task_type": {"eq": None}}),
+        (lambda: where("metadata.team.name").eq("a"), {"metadata.team.name": {"eq": "a"}}),
+        (lambda: where("metadata", "a.b", "c\\").eq(1), {"metadata.a\\.b.c\\\\": {"eq": 1}}),
         (
-            RED & where("pinned").eq(True) & ~where("role").eq("tool"),  # noqa: FBT003 - a value
+            lambda: where("metadata", "at").lt(AT),
+            {"metadata.at": {"lt": "2026-03-01T09:00:00+00:00"}},
+        ),
+        (
+            lambda: RED & where("pinned").eq(True) & ~where("role").eq("tool"),  # noqa: FBT003 - a value
             {
                 "and": [
                     {"tags": {"eq": "red"}},
@@ -136,7 +140,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
             },
         ),
         (
-            RED & (RED | ~RED),
+            lambda: RED & (RED | ~RED),
             {
                 "and": [
                     {"tags": {"eq": "red"}},
@@ -144,20 +148,68 @@ WRONG: list[tuple[Callable[[], object], str]] = [
                 ]
             },
         ),
-        (~~RED, {"tags": {"eq": "red"}}),
+        (lambda: ~~RED, {"tags": {"eq": "red"}}),
     ],
 )
-def test_what_is_built_tells_its_json(built: Filter, told: dict[str, Any]) -> None:
-    assert built.to_json() == told
-    assert Filter.from_json(told) == built == checked_filter(built)
+def test_what_is_built_tells_its_json(built: Callable[[], Filter], told: dict[str, Any]) -> None:
+    asked = built()
+
+    assert asked.to_json() == told
+    assert Filter.from_json(told) == asked == checked_filter(asked)
 
 
 @pytest.mark.parametrize(("wrong", "hint"), WRONG, ids=map(str, range(len(WRONG))))
 def test_wrong_use_is_refused_with_what_to_do(wrong: Callable[[], object], hint: str) -> None:
-    with pytest.raises(InvalidInput, match="filters") as refused:
+    with pytest.raises(InvalidInput) as refused:
         wrong()
 
+    assert refused.value.field == "filters"
     assert hint in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (
+            lambda: where("tags") == "red",
+            "a field is compared by its methods; use eq, ne, lt, le, gt, ge, in_ or exists",
+        ),
+        (
+            lambda: where("pinned") & RED,
+            (
+                "a field is no filter until it is compared; compare it first, as "
+                'where("outcome").eq("success") does, and join filters by &, | and ~'
+            ),
+        ),
+        (
+            lambda: RED and RED,
+            (
+                "a filter is neither true nor false by itself; use &, | and ~ to join filters, "
+                "and not `and`, `or` and `not`"
+            ),
+        ),
+        (
+            lambda: RED & 5,
+            (
+                "a filter is joined with a filter, not with 5; use "
+                'where("outcome").eq("success") or Filter.from_json(…)'
+            ),
+        ),
+        (lambda: where("tags", "a"), "only metadata has keys; leave them out"),
+        (
+            lambda: where("metadata.größe", "cm"),
+            'a path has either dots or further keys; use where("metadata", "größe", "cm")',
+        ),
+    ],
+    ids=["field ==", "field &", "filter and", "filter & 5", "keys", "dots and keys"],
+)
+def test_what_python_writes_otherwise_is_refused_in_these_words(
+    wrong: Callable[[], object], told: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        wrong()
+
+    assert str(refused.value) == f"filters: {told}"
 
 
 @pytest.mark.parametrize(
@@ -192,9 +244,10 @@ def test_what_was_put_together_by_hand_is_checked_like_any_other(
     by_hand: Filter, hint: str
 ) -> None:
     for used in (checked_filter, Filter.to_json):
-        with pytest.raises(InvalidInput, match="filters") as refused:
+        with pytest.raises(InvalidInput) as refused:
             used(by_hand)  # type: ignore[operator]
 
+        assert str(refused.value.field).startswith("filters")
         assert hint in str(refused.value)
 
 
@@ -224,22 +277,44 @@ def test_of_what_was_put_together_by_hand_only_the_plain_values_are_kept(
     assert repr(checked_filter(posing)) == repr(plain)
 
 
-def test_a_long_sum_is_no_deep_nest_and_a_deep_nest_is_no_fault_of_python() -> None:
+def test_a_long_sum_is_no_deep_nest() -> None:
     long = RED
     for number in range(PARTS_MAX - 2):
         long |= where("tags").eq(str(number))
-    deep = RED
-    for _ in range(5_000):
-        deep = Not(deep)
 
     assert len(checked_filter(long).parts) == PARTS_MAX - 1  # type: ignore[union-attr]
-    with pytest.raises(InvalidInput, match="nested deeper"):
-        checked_filter(deep)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [Not, lambda part: AllOf((part,)), lambda part: AnyOf((part,))],
+    ids=["not", "and", "or"],
+)
+def test_a_nest_has_as_many_levels_as_the_bound_says_and_no_deeper_one_is_a_fault_of_python(
+    wrapped: Callable[[Filter], Filter],
+) -> None:
+    deep = RED
+    for _ in range(DEPTH_MAX - 1):
+        deep = wrapped(deep)
+    assert checked_filter(deep) == deep == Filter.from_json(deep.to_json())
+
+    for more in (1, 5_000):
+        for _ in range(more):
+            deep = wrapped(deep)
+        with pytest.raises(InvalidInput) as refused:
+            checked_filter(deep)
+        assert (
+            str(refused.value) == f"filters: is nested deeper than {DEPTH_MAX} levels; flatten it"
+        )
 
 
 def test_a_time_that_json_cannot_ask_for_is_told_to_nobody() -> None:
     early = where("occurred_at").ge(AT.replace(year=900))
 
     assert checked_filter(early) == early
-    with pytest.raises(InvalidInput, match="the years 1000 to 8999 of UTC, and this one is in 900"):
+    with pytest.raises(InvalidInput) as refused:
         early.to_json()
+    assert str(refused.value) == (
+        "filters: a time in metadata and in JSON must lie in the years 1000 to 8999 of UTC, and "
+        "this one is in 900; use a time within them, or leave the condition out"
+    )

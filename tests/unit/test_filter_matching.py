@@ -5,93 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
+from held_memories import ONE, a_held_episode, a_held_fact, a_held_procedure, a_held_turn
 
-from mnemic.model.episode import Episode, EpisodeId, Outcome
-from mnemic.model.fact import Fact, FactId
 from mnemic.model.filter_fields import FIELDS, KINDS, METADATA, FieldType, instant_of
 from mnemic.model.filter_matching import matches
 from mnemic.model.filters import checked_filter
-from mnemic.model.procedure import Procedure, ProcedureId
-from mnemic.model.trust import Trust
-from mnemic.model.turn import Turn, TurnId
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
-ONE, TWO = UUID(int=1), UUID(int=2)
-ANY: dict[str, Any] = {"scope_id": TWO, "recorded_at": AT, "trust": Trust.USER, "source": "caller"}
+THEN: dict[str, Any] = {"occurred_at": AT, "recorded_at": AT}
 
-TURN = Turn(
-    id=TurnId(ONE),
-    session_id=ONE,
-    seq=0,
-    role="user",
+TURN = a_held_turn(
     actor="Ada",
-    text="We sail at dawn.",
-    caption=None,
-    occurred_at=AT,
     tags=("red", "blue"),
     metadata={"n": 5, "draft": True, "team": {"name": "billing"}, "labels": ["x", 7], "no": None},
-    **ANY,
+    **THEN,
 )
-EPISODE = Episode(
-    id=EpisodeId(ONE),
-    title="A deploy",
-    summary="It went well.",
-    key_topics=("deploy",),
-    user_intents=(),
-    tools_used=("helm",),
-    agents_used=(),
-    task_type="release",
-    task_description="Deploy the ledger",
-    outcome=Outcome.SUCCESS,
-    outcome_details=None,
-    actions=(),
-    context_summary=None,
-    lessons_learned=(),
-    duration_seconds=None,
-    tokens_used=None,
-    importance_score=0.5,
-    message_count=2,
-    started_at=None,
-    ended_at=None,
-    occurred_at=AT,
-    session_id=None,
-    **ANY,
-)
-FACT = Fact(
-    id=FactId(ONE),
+EPISODE = a_held_episode(key_topics=("deploy",), tools_used=("helm",), **THEN)
+FACT = a_held_fact(
     subject="Ada",
-    predicate="likes",
-    object="tea",
-    content="Ada likes tea.",
-    category="preference",
     confidence=0.75,
-    reinforcement_count=1,
     first_learned=AT - timedelta(days=9),
     last_reinforced=AT,
-    valid_from=None,
     valid_to=AT,
-    retired_at=None,
-    status="live",
     pinned=True,
-    **ANY,
+    recorded_at=AT,
 )
-PROCEDURE = Procedure(
-    id=ProcedureId(ONE),
-    name="Roll back",
-    task_type="release",
-    trigger_pattern=None,
-    steps=(),
-    version=1,
-    preconditions=(),
-    avoid_conditions=(),
-    success_count=0,
-    failure_count=0,
-    last_used=None,
-    **ANY,
-)
+PROCEDURE = a_held_procedure(recorded_at=AT)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +50,9 @@ PROCEDURE = Procedure(
         ({"tags": {"in": ["green", "blue"]}}, {"turn"}),
         ({"tags": {"in": []}}, set()),
         ({"tags": {"exists": False}}, {"episode", "fact", "procedure"}),
+        ({"tags": None}, {"episode", "fact", "procedure"}),
+        ({"tags": {"ne": None}}, {"turn"}),
+        ({"tags": {"in": ["green", None]}}, {"episode", "fact", "procedure"}),
         ({"trust": {"le": "approved"}}, set()),
         ({"trust": {"lt": 3}}, set(KINDS)),
         ({"occurred_at": {"ge": AT, "lt": AT + timedelta(microseconds=1)}}, set(KINDS)),
@@ -129,6 +73,7 @@ PROCEDURE = Procedure(
         ({"key_topics": "deploy", "tools_used": "helm"}, {"episode"}),
         ({"metadata.n": {"ge": 5.0, "le": 5}}, {"turn"}),
         ({"metadata.n": {"lt": 10}}, {"turn"}),
+        ({"metadata.n": 5.0}, {"turn"}),
         ({"metadata.n": "5"}, set()),
         ({"metadata.n": {"lt": "9"}}, set()),
         ({"metadata.draft": True}, {"turn"}),
@@ -162,6 +107,9 @@ def test_what_passes(value: dict[str, Any], passing: set[str]) -> None:
         (0.30000000000000004, "eq", 0.3, False),
         (2**53 + 1, "eq", float(2**53), False),
         (1e22, "eq", 10**18, False),
+        # JSON writes the float as 1.2345678901234568e+18.
+        (1234567890123456800, "eq", 1234567890123456768.0, True),
+        (1234567890123456768, "eq", 1234567890123456768.0, False),
         ("b", "gt", "Z", True),
         ("b", "lt", "Z", False),
         ("2026-03-01T09:00:00Z", "eq", "2026-03-01T10:00:00+01:00", True),

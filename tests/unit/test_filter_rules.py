@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID
@@ -49,6 +50,7 @@ def told(value: object) -> str:
         ({r"metadata.\\": 1.5}, Compare("metadata", "eq", 1.5, ("\\",))),
         ({"metadata.": 1}, Compare("metadata", "eq", 1, ("",))),
         ({"metadata.a\nb.c": 1}, Compare("metadata", "eq", 1, ("a\nb", "c"))),
+        ({"metadata.a\\\nb": 1}, Compare("metadata", "eq", 1, ("a\nb",))),
         ({"metadata.at": AT}, Compare("metadata", "eq", AT.isoformat(), ("at",))),
         (
             {"occurred_at": {"ge": "2026-03-01T10:00:00+01:00"}},
@@ -137,6 +139,13 @@ OBJECT = 'must be an object such as {"outcome": "success"}, not '
             ),
         ),
         (
+            {"kind": {"equals": "turn"}},
+            (
+                "filters: 'equals' is no operator; did you mean eq? "
+                "Use one of eq, ne, lt, le, gt, ge, in, exists"
+            ),
+        ),
+        (
             {"importance": {"between": 1}},
             "filters: 'between' is no operator. Use one of eq, ne, lt, le, gt, ge, in, exists",
         ),
@@ -176,6 +185,7 @@ OBJECT = 'must be an object such as {"outcome": "success"}, not '
         ({"tags": ["a"]}, "filters: tags must be text, not a list; for several use in"),
         ({"importance": True}, "filters: importance must be a number, not True"),
         ({"importance": "1"}, "filters: importance must be a number, not '1'"),
+        ({"importance": {"in": [1, "x"]}}, "filters: importance must be a number, not 'x'"),
         ({"pinned": 1}, "filters: pinned must be true or false, not 1"),
         (
             {"outcome": "won"},
@@ -207,6 +217,7 @@ OBJECT = 'must be an object such as {"outcome": "success"}, not '
             {"session": "x"},
             "filters: session must be an id that a reply gave (a UUID), not 'x'",
         ),
+        ({"session": 5}, "filters: session must be an id that a reply gave (a UUID), not 5"),
         (
             {"metadata.a": [1]},
             (
@@ -235,6 +246,11 @@ OBJECT = 'must be an object such as {"outcome": "success"}, not '
         ),
         ({"metadata." + "a" * 10_001: 1}, "filters: a path must have at most 10000 characters"),
         ({"actor": "a" * 10_001}, "filters: a text must have at most 10000 characters"),
+        (
+            {"metadata.at": AT.replace(tzinfo=None)},
+            "filters: the time has no zone; pass a datetime with tzinfo, for example in UTC.",
+        ),
+        ({"metadata.a\x00": 1}, "filters: must not hold a NUL character; remove it"),
         ({"metadata.a": "a\x00"}, "filters: must not hold a NUL character; remove it"),
     ],
 )
@@ -242,22 +258,41 @@ def test_what_cannot_be_asked_is_refused_in_these_words(value: object, words: st
     assert told(value) == words
 
 
-def nested(depth: int) -> dict[str, Any]:
-    value: dict[str, Any] = {"kind": "turn"}
-    for _ in range(depth - 1):
-        value = {"not": value}
-    return value
+@pytest.mark.parametrize(
+    ("wrapped", "step"),
+    [
+        (lambda part: {"not": part}, ".not"),
+        (lambda part: {"and": [part]}, ".and[0]"),
+        (lambda part: {"or": [part]}, ".or[0]"),
+    ],
+    ids=["not", "and", "or"],
+)
+def test_an_object_has_as_many_levels_as_the_bound_says(
+    wrapped: Callable[[dict[str, Any]], dict[str, Any]], step: str
+) -> None:
+    deep: dict[str, Any] = {"kind": "turn"}
+    for _ in range(7):
+        deep = wrapped(deep)
+
+    assert checked_filter(deep) is not None
+    assert told(wrapped(deep)) == f"filters{step * 8}: is nested deeper than 8 levels; flatten it"
 
 
-def test_as_deep_and_as_many_as_the_bounds_say() -> None:
-    assert checked_filter(nested(8)) is not None
-    assert (
-        told(nested(9)) == "filters" + ".not" * 8 + ": is nested deeper than 8 levels; flatten it"
-    )
+def test_a_filter_has_as_many_parts_as_the_bound_says() -> None:
     many = [{"kind": "turn"}] * 99
     assert checked_filter({"or": many}) is not None
     assert told({"or": [*many, many[0]]}) == "filters.or[99]: has more than 100 parts; use fewer"
+    assert told({"or": [*many, {"not": many[0]}]}) == (
+        "filters.or[99]: has more than 100 parts; use fewer"
+    )
+    assert told({"or": [*many, {"and": many[:1]}]}) == (
+        "filters.or[99].and: has more than 100 parts; use fewer"
+    )
     assert told({"or": many * 2}) == "filters.or: has more than 100 parts; use fewer"
+
+
+def test_names_and_values_are_as_long_as_the_bounds_say() -> None:
+    assert checked_filter({f"metadata.{'a' * 10_000}": 1}) is not None
     assert checked_filter({f"metadata.{'a.' * 15}a": 1}) is not None
     assert checked_filter({"tags": {"in": ["x"] * 1_000}}) is not None
     assert checked_filter({"actor": "a" * 10_000}) is not None

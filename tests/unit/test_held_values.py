@@ -85,6 +85,18 @@ def test_a_blank_or_long_text_is_refused(value: str, word: str) -> None:
     assert told(lambda: clean_text(value, field="note", chars_max=5)) == ("note", f"note: {word}")
 
 
+@pytest.mark.parametrize("before", ["", "a"])
+def test_a_text_holds_at_most_30_combining_marks_in_a_row(before: str) -> None:
+    marked = before + "\u0301" * 30
+
+    assert held_text(f"{marked}b{marked}", field="note") == f"{marked}b{marked}"
+    place = f"at character {len(marked)}"
+    assert told(lambda: held_text(f"{marked}\u0301", field="note")) == (
+        "note",
+        f"note: holds more than 30 combining marks in a row {place}; remove some",
+    )
+
+
 def test_a_text_is_kept_as_it_is_given() -> None:
     assert clean_text(" a\tb ", field="note", chars_max=5) == " a\tb "
 
@@ -197,6 +209,7 @@ def test_what_is_no_share_is_refused(value: Any, word: str) -> None:
         {},
         {"a": [1, {"b": None}], "": "empty key"},
         DEEPEST,
+        {"a": DEEPEST},
     ],
 )
 def test_what_json_holds_comes_back_equal(value: Any) -> None:
@@ -228,6 +241,11 @@ def test_any_mapping_becomes_an_object() -> None:
             object(),
             "data",
             "object is not a JSON value and would not come back; pass text or an object",
+        ),
+        (
+            {"a": {"b": DEEPEST}},
+            f"data.a.b{'[0]' * 31}",
+            "is nested deeper than 32 levels; flatten it",
         ),
         ([[DEEPEST]], f"data{'[0]' * 33}", "is nested deeper than 32 levels; flatten it"),
     ],
@@ -327,7 +345,13 @@ def test_what_nobody_sees_is_left_out_but_for_the_tags_of_a_flag(text: str, left
 @pytest.mark.parametrize(
     ("values", "word"),
     [
-        ([1.0], "a vector of 1 numbers came where the model is set to 2"),
+        (
+            [1.0],
+            (
+                "a vector of 1 numbers came where the model is set to 2; "
+                "set embedding.dimensions to what the model gives"
+            ),
+        ),
         (["x", 1.0], "a vector holds something that is not a number"),
         ([math.nan, 1.0], "a vector holds NaN or a number that is not finite"),
         ([1.7e308, 1.7e308], "a vector holds NaN or a number that is not finite"),
@@ -338,4 +362,20 @@ def test_a_vector_that_is_none_says_why(values: list[Any], word: str) -> None:
     with pytest.raises(EmbedderUnavailable) as caught:
         checked_vector(values, dimensions=2)
 
-    assert str(caught.value).startswith(word)
+    assert str(caught.value) == word
+
+
+def test_a_vector_has_a_direction_from_a_millionth_on() -> None:
+    assert list(checked_vector([1e-6, 0.0], dimensions=2)) == [1.0, 0.0]
+    with pytest.raises(EmbedderUnavailable, match="a vector is zero") as caught:
+        checked_vector([9e-7, 0.0], dimensions=2)
+    assert caught.value.context == {"norm": 9e-7}
+
+
+def test_rounding_takes_no_cosine_beyond_its_bounds() -> None:
+    for number in range(1, 100):
+        one = checked_vector([float(number), 1.0, 3.0], dimensions=3)
+        other = checked_vector([-float(number), -1.0, -3.0], dimensions=3)
+
+        assert -1.0 <= cosine(one, other) < -0.999999
+        assert 0.999999 < cosine(one, one) <= 1.0

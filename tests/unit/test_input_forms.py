@@ -71,11 +71,13 @@ def test_whatever_it_is_it_is_shown_in_a_short_line(value: Any, told: str) -> No
         ({"a": {"b": [0, HUGE]}}, "v.a.b[1]"),
         ({HUGE: 1}, "v"),
         ({"\ud800": 1}, "v.'\\ud800'"),
+        ({"k" * 60: HUGE}, "v." + "k" * 60),
+        ({"k" * 61: HUGE}, "v.'" + "k" * 60 + "…'"),
         ({"k" * 5_000: HUGE}, "v.'" + "k" * 60 + "…'"),
         ((1, 2), "v"),
         ({1}, "v"),
     ],
-    ids=range(6),
+    ids=range(8),
 )
 def test_json_that_cannot_be_held_is_named_by_a_path_that_can_be_shown(
     value: Any, field: str

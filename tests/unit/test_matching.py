@@ -18,6 +18,7 @@ def test_the_rarest_words_are_matched_within_the_budget() -> None:
     asked = ("common", "some", "rare", "absent", "rare")
 
     assert matched(asked, documents_max=50) == Matching(("absent", "rare", "some"))
+    assert matched(("rare", "some"), documents_max=43) == Matching(("rare", "some"))
     assert matched(("rare", "some"), documents_max=42) == Matching(("rare",))
     assert matched((), documents_max=10) == Matching(())
 
@@ -27,6 +28,7 @@ def test_of_common_words_the_rarest_is_matched_with_any_of_the_others() -> None:
 
     assert matched(asked, documents_max=700) == Matching(("absent", "usual"), ("common",))
     assert matched(("usual",), documents_max=700) == Matching(("usual",))
+    assert matched(("usual", "common"), documents_max=80_000) == Matching(("usual",))
 
 
 def test_the_others_are_not_asked_for_where_too_few_would_have_both() -> None:
@@ -37,6 +39,20 @@ def test_the_others_are_not_asked_for_where_too_few_would_have_both() -> None:
     assert few(documents=61, turns=61, wanted=1) == Matching(("rare",))
     assert few(documents=60, turns=59, wanted=1) == Matching(("rare",))
     assert few(documents=0, turns=0, wanted=1) == Matching(("rare",))
+
+
+def test_no_more_than_all_are_expected_to_have_another_word() -> None:
+    everywhere = partial(
+        match_stems,
+        ("a", "b", "c"),
+        dict.fromkeys("abc", 10),
+        documents=10,
+        turns=10,
+        documents_max=5,
+    )
+
+    assert everywhere(wanted=5) == Matching(("a",), ("b", "c"))
+    assert everywhere(wanted=6) == Matching(("a",))
 
 
 @given(

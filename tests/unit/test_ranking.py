@@ -23,6 +23,7 @@ from mnemic.model.ranking import (
     score,
     surest,
 )
+from mnemic.model.ranking_values import Alias
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 SESSION = UUID(int=1)
@@ -128,6 +129,60 @@ def test_every_signal_adds_what_it_says() -> None:
     assert pytest.approx(0.2, abs=0.002) == A_HALF
 
 
+@pytest.mark.parametrize(
+    ("cosine", "counted"), [(1.0, 1.0), (1.5, 1.0), (1e-9, 1e-9), (0.0, 0.0), (1, 1.0)]
+)
+def test_a_cosine_counts_up_to_one(cosine: float, counted: float) -> None:
+    (hit,) = ranked(asked("tea"), a_turn(1, cosine=cosine))
+
+    assert hit.reasons.cosine == counted
+
+
+@pytest.mark.parametrize("length", [math.nan, math.inf, -1.0, 0.0, 0.5])
+def test_an_average_length_that_tells_nothing_is_taken_as_one(length: float) -> None:
+    turn = a_turn(1, "tea cup cup cup")
+
+    (hit,) = ranked(asked("tea"), turn, corpus=replace(CORPUS, average_length=length))
+
+    assert hit.reasons.nb == pytest.approx(1 / (1 + 1.2 * (0.25 + 0.75 * 4)))
+
+
+@pytest.mark.parametrize("length", [0, -3])
+def test_a_length_of_nothing_damps_least(length: int) -> None:
+    (hit,) = ranked(asked("tea"), a_turn(1, "tea", length=length))
+
+    assert hit.reasons.nb == pytest.approx(1 / (1 + 1.2 * 0.25))
+
+
+def test_a_word_that_every_memory_has_counts_by_its_share_of_the_question() -> None:
+    corpus = replace(CORPUS, frequencies={"tea": 50, "cup": 50})
+
+    (hit,) = ranked(asked("tea", "cup"), a_turn(1, "tea"), corpus=corpus)
+
+    assert hit.reasons.pair == pytest.approx(0.5)
+
+
+def test_what_is_called_by_another_of_its_names_is_there_once() -> None:
+    query = replace(
+        asked("green", "tea"), aliases=(Alias(asked=("green", "tea"), others=(("sencha",),)),)
+    )
+
+    hits = by_number(ranked(query, a_fact(1, "sencha"), a_fact(2, "cup"), a_fact(3, "green")))
+
+    assert hits[1].reasons.nb == pytest.approx(1 / 1.75)
+    assert hits[1].reasons.pair == 1.0
+    assert hits[2].reasons.nb == 0.0
+    assert hits[3].reasons.nb == pytest.approx(GREEN / 1.75 / BOTH)
+
+
+def test_turns_of_no_session_have_no_neighbours() -> None:
+    alone = [a_turn(number, "tea", cosine=1.0, session_id=None) for number in (1, 2)]
+
+    for hit in ranked(asked("tea"), *alone):
+        assert hit.reasons.neighbour == 0.0
+        assert hit.reasons.session == pytest.approx(0.4 * hit.reasons.base)
+
+
 def test_a_question_of_somebody_who_speaks_of_themselves_costs_nothing() -> None:
     turn = a_turn(1, ends_with_question=True, first_person=True)
 
@@ -143,6 +198,7 @@ def test_a_question_of_somebody_who_speaks_of_themselves_costs_nothing() -> None
         (("Quinn",), False, {1: 0.0, 2: A_HALF}),
         (("Robin", "Quinn"), False, {1: A_HALF / 2, 2: 0.0}),
         (("Robin", "Quinn"), True, {1: 0.0, 2: 0.0}),
+        (("Robin",), True, {1: A_HALF, 2: 0.0}),
         (("Robin", "Quinn", "Sam"), False, {1: 0.0, 2: 0.0}),
         ((), False, {1: 0.0, 2: 0.0}),
     ],
@@ -173,6 +229,29 @@ def test_a_memory_of_nobody_gets_what_chance_would_give() -> None:
     assert hits[1].reasons.actor == pytest.approx(A_HALF / 2)
 
 
+def test_a_memory_without_a_role_is_of_its_actor_all_the_same() -> None:
+    facts = a_fact(1, actor="Robin"), a_fact(2, actor="Quinn")
+
+    hits = by_number(ranked(asked("tea", named=("Robin",)), *facts))
+
+    assert hits[1].reasons.actor == pytest.approx(A_HALF)
+    assert hits[2].reasons.actor == 0.0
+
+
+def test_in_a_chat_where_no_user_spoke_a_memory_of_nobody_gets_nothing() -> None:
+    chat = replace(CORPUS, role_shares={"assistant": 1.0})
+
+    (hit,) = ranked(asked("tea"), a_fact(1, actor=""), corpus=chat)
+
+    assert hit.reasons.actor == 0.0
+
+
+def test_where_nobody_is_asked_about_nobody_is_boosted() -> None:
+    hits = by_number(ranked(asked("tea"), a_turn(1, actor=""), a_turn(2)))
+
+    assert hits[1].reasons.actor == hits[2].reasons.actor == 0.0
+
+
 def test_in_an_assistant_chat_a_question_that_names_nobody_is_about_the_user() -> None:
     chat = replace(CORPUS, role_shares={"user": 0.5, "assistant": 0.5})
     user = a_turn(1, ends_with_question=True)
@@ -194,6 +273,15 @@ def test_meaning_weighs_more_where_memories_are_long_and_mixed(
     (hit,) = ranked(asked("tea"), a_turn(1, cosine=1.0), corpus=chat)
 
     assert hit.reasons.base == pytest.approx(weight)
+
+
+@pytest.mark.parametrize("shares", [{}, {"user": 1.0}, {"user": 1.0, "assistant": 0.0}])
+def test_meaning_weighs_no_more_where_no_assistant_speaks(shares: dict[str, float]) -> None:
+    talk = replace(CORPUS, role_shares=shares, average_length=99.0)
+
+    (hit,) = ranked(asked("tea"), a_turn(1, cosine=1.0), corpus=talk)
+
+    assert hit.reasons.base == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +311,7 @@ def test_the_best_of_the_session_reaches_five_turns() -> None:
     turns = [a_turn(number) for number in range(1, 12)]
     turns[5] = turns[5]._replace(cosine=1.0)  # seq 6
 
-    hits = by_number(ranked(asked("tea"), *turns, a_turn(12)))
+    hits = by_number(ranked(asked("tea"), a_turn(0), *turns, a_turn(12)))
 
     reached = [number for number, hit in hits.items() if hit.reasons.session]
     assert sorted(reached) == list(range(1, 12))
@@ -299,6 +387,58 @@ def test_the_surest_need_not_be_the_first() -> None:
     assert surest(scored) == second.score > first.score - first.reasons.actor + A_HALF
 
 
+@pytest.mark.parametrize(("day", "dated"), [(1, 0.0), (2, 0.18), (5, 0.18), (8, 0.18), (9, 0.0)])
+def test_what_happened_from_the_first_to_before_the_last_of_a_range_is_dated(
+    day: int, dated: float
+) -> None:
+    begins, ends = datetime(2023, 5, 2, tzinfo=UTC), datetime(2023, 5, 9, tzinfo=UTC)
+    query = asked("tea", dates=(DateMention(2022),), ranges=((begins, ends),))
+
+    (hit,) = ranked(query, a_turn(1, occurred_at=datetime(2023, 5, day, tzinfo=UTC)))
+
+    assert hit.reasons.date == pytest.approx(dated)
+
+
+@pytest.mark.parametrize(
+    ("months", "moved"),
+    [(-1, 0.005), (0, 0.005), (1, 0.0), (2, -0.0025), (3, -0.00375), (2_400, -0.005)],
+)
+def test_the_age_of_a_fact_moves_it_by_half_of_its_weight_at_most(
+    months: int, moved: float
+) -> None:
+    fact = a_fact(1, occurred_at=NOW - months * timedelta(days=30))
+
+    (hit,) = ranked(asked("tea"), fact)
+
+    assert hit.reasons.bounded == pytest.approx(moved)
+
+
+@pytest.mark.parametrize(
+    ("importance", "confidence", "moved"),
+    [
+        (1.0, None, 0.005),
+        (None, 1.0, 0.005),
+        (0.0, 0.0, -0.01),
+        (0.5, 0.75, 0.0025),
+        (math.inf, None, 0.0),
+        (math.nan, -math.inf, 0.0),
+    ],
+)
+def test_importance_and_confidence_move_a_fact_by_half_of_their_weights_at_most(
+    importance: float | None, confidence: float | None, moved: float
+) -> None:
+    fact = a_fact(
+        1,
+        importance=importance,
+        confidence=confidence,
+        occurred_at=NOW - timedelta(days=30),
+    )
+
+    (hit,) = ranked(asked("tea"), fact)
+
+    assert hit.reasons.bounded == pytest.approx(moved)
+
+
 def test_of_nothing_the_surest_is_none() -> None:
     assert surest([]) == 0.0
 
@@ -308,6 +448,7 @@ def test_hits_below_the_floor_are_dropped_in_order() -> None:
 
     assert [hit.candidate.id.int for hit in above_floor(scored)] == [2]
     assert above_floor(scored, floor=-1.0) == scored
+    assert above_floor(scored, floor=scored[0].score) == scored[:1]
 
 
 @pytest.mark.parametrize(
@@ -323,16 +464,19 @@ def test_hits_below_the_floor_are_dropped_in_order() -> None:
 def test_a_question_about_the_wrong_person_is_noticed(
     own: float, others: float, named: tuple[str, ...], *, expected: bool
 ) -> None:
-    scored = [
-        hit._replace(score=value)
-        for hit, value in zip(
-            ranked(asked("tea"), a_turn(1, actor="Robin"), a_turn(9, actor="Quinn")),
-            (own, others),
-            strict=True,
-        )
-    ]
+    assert about_other_actor(scored_as(own, others), named) is expected
 
-    assert about_other_actor(scored, named) is expected
+
+def test_another_person_is_meant_only_where_the_margin_is_passed() -> None:
+    scored = scored_as(0.25, 0.5)
+
+    assert not about_other_actor(scored, ("Robin",), margin=0.25)
+    assert about_other_actor(scored, ("Robin",), margin=0.24)
+
+
+def scored_as(own: float, others: float) -> list[Scored]:
+    found = ranked(asked("tea"), a_turn(1, actor="Robin"), a_turn(9, actor="Quinn"))
+    return [hit._replace(score=value) for hit, value in zip(found, (own, others), strict=True)]
 
 
 def test_the_boost_of_the_actor_asked_about_does_not_hide_that_another_was_meant() -> None:

@@ -15,7 +15,7 @@ def test_what_lies_above_the_median_keeps_its_order_and_the_rest_is_nothing() ->
 
 def test_one_alone_and_none_tell_nothing() -> None:
     assert recentred([]) == []
-    assert recentred([0.9]) == [0.0]
+    assert recentred([0.9]) == recentred([0.0]) == [0.0]
     assert recentred([1.0, 1.0]) == [0.0, 0.0]
 
 

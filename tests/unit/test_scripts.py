@@ -10,6 +10,7 @@ from mnemic.model.scripts import is_mostly, scripts_in
 @pytest.mark.parametrize(
     ("text", "names"),
     [
+        ("Where is the cafe?", ("Latin",)),
         ("Where is the café?", ("Latin",)),
         ("我用Python写代码", ("Latin", "Han")),
         ("猫が好きです", ("Kana", "Han")),
@@ -36,7 +37,21 @@ def test_the_scripts_of_a_model_are_no_part_of_its_signature() -> None:
 
 @pytest.mark.parametrize(
     ("text", "mostly"),
-    [("tea", True), ("123", True), ("чай", False), ("чай tea time", True), ("我用Py写代码", False)],
+    [
+        ("tea", True),
+        ("123", True),
+        ("§ 5", True),
+        ("чай", False),
+        ("чай tea", True),
+        ("чай te", False),
+        ("我用Py写代码", False),
+    ],
 )
 def test_half_of_the_letters_decide_which_script_it_mostly_is(text: str, *, mostly: bool) -> None:
     assert is_mostly(text, {"Latin"}) is mostly
+
+
+def test_of_several_scripts_each_letter_may_be_of_any() -> None:
+    assert is_mostly("чай tea 茶茶茶茶茶茶", {"Latin", "Cyrillic"})
+    assert not is_mostly("чай tea 茶茶茶茶茶茶", {"Latin"})
+    assert not is_mostly("tea", {"Cyrillic"})

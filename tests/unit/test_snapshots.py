@@ -6,80 +6,50 @@ import json
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 import pytest
+from held_memories import ONE, TWO, a_held_episode, a_held_fact, a_held_procedure
 
-from mnemic.model.episode import Episode, EpisodeId, Outcome
-from mnemic.model.fact import Fact, FactId
-from mnemic.model.procedure import Procedure, ProcedureId, Step
+from mnemic.model.episode import Outcome
+from mnemic.model.fact import Fact
+from mnemic.model.procedure import Step
 from mnemic.model.snapshot import memory_of, snapshot_of
 from mnemic.model.trust import Trust
 
 AT = datetime(2026, 3, 2, 9, 0, 0, 1, tzinfo=UTC)
-ONE, TWO = UUID(int=1), UUID(int=2)
 SHARED: dict[str, Any] = {
-    "scope_id": TWO,
     "recorded_at": AT,
     "trust": Trust.EXTERNAL,
     "source": 'a "source"\\',
     "metadata": {"z": -0.0, "a": [1, 1.0, 1e300, {"deep": [None, False]}], "": {}},
     "tags": ("b", "a", "名"),
 }
-FACT = Fact(
-    id=FactId(ONE),
-    subject="s",
-    predicate="p",
+FACT = a_held_fact(
     object="2026-03-02T09:00:00+00:00",
     content=str(ONE),
-    category="c",
     confidence=0.1 + 0.2,
-    reinforcement_count=3,
     first_learned=AT,
-    last_reinforced=AT,
-    valid_from=None,
     valid_to=AT,
-    retired_at=None,
-    status="live",
     pinned=True,
     **SHARED,
 )
-EPISODE = Episode(
-    id=EpisodeId(ONE),
-    title="t",
+EPISODE = a_held_episode(
     summary="line\nline",
     key_topics=("a",),
-    user_intents=(),
-    tools_used=(),
     agents_used=("User",),
-    task_type="t",
-    task_description="d",
     outcome=Outcome.PARTIAL,
-    outcome_details=None,
     actions=({"n": 1, "when": "2026"}, {}),
-    context_summary=None,
     lessons_learned=("l",),
     duration_seconds=1.0,
     tokens_used=2**53,
     importance_score=0.0,
-    message_count=0,
-    started_at=None,
     ended_at=AT,
-    occurred_at=AT,
     session_id=TWO,
     **SHARED,
 )
-PROCEDURE = Procedure(
-    id=ProcedureId(ONE),
-    name="n",
-    task_type="t",
-    trigger_pattern=None,
+PROCEDURE = a_held_procedure(
     steps=(Step(action="one"), Step(action="two", expected="e")),
-    version=2,
     preconditions=("p",),
-    avoid_conditions=(),
-    success_count=1,
-    failure_count=0,
     last_used=AT,
     **SHARED,
 )
@@ -93,6 +63,13 @@ def test_a_memory_reads_back_in_its_types_and_order(memory: Any) -> None:
     assert repr(read) == repr(memory)
     for one in fields(memory):
         assert type(getattr(read, one.name)) is type(getattr(memory, one.name)), one.name
+
+
+def test_a_snapshot_is_short_and_keeps_every_script_as_it_is() -> None:
+    text = snapshot_of(FACT)
+
+    assert f'"scope_id":"{TWO}"' in text
+    assert '"tags":["b","a","名"]' in text
 
 
 def test_what_a_later_release_tells_beyond_this_one_is_left_out() -> None:

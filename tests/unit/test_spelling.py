@@ -21,6 +21,11 @@ TERMS = {"barcelona": 3, "receiv": 5, "restaur": 2, "receipt": 9, "москв": 
         ("barceloneta", "barcelona"),
         ("barcelonetas", None),
         ("cats", "cast"),
+        ("acst", "cast"),
+        ("catt", "cast"),
+        ("barclna", "barcelona"),
+        ("barrccelona", "barcelona"),
+        ("bracelinu", None),  # two letters changed beside those that are swapped
     ],
 )
 def test_a_word_is_read_as_the_nearest(word: str, term: str | None) -> None:

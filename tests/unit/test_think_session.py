@@ -423,6 +423,7 @@ def long_session(turns: int) -> SessionRecord:
     )
 
 
+@pytest.mark.measured
 def test_twice_the_turns_are_twice_the_work() -> None:
     small, large = long_session(400), long_session(800)
     draft_of(small)
@@ -432,6 +433,7 @@ def test_twice_the_turns_are_twice_the_work() -> None:
     assert 1.8 < second / first < 2.2
 
 
+@pytest.mark.measured
 def test_ten_thousand_turns_are_told_as_shortly_as_ten() -> None:
     draft = draft_of(long_session(10_000))
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mnemic.errors import UnknownFormat
 from mnemic.model.transcript import (
     BadLine,
+    Bounds,
     Format,
     SessionInfo,
     StatedFact,
@@ -37,6 +38,7 @@ TURN = '{"type": "turn", "session": "s", "actor": "User", "text": "x", "at": "20
         ('{"session": "s", "type": "session"}', Format.NDJSON),
         ("\ufeff\n " + TURN, Format.NDJSON),
         ('{"text": "the key \\"session_1\\": is quoted", "type": "turn"}', Format.NDJSON),
+        ('{"type": "turn", "session_1": []}', Format.NDJSON),
         ("{broken", Format.NDJSON),
         ('{"speaker_a": "User"', Format.LOCOMO),
         ('{"observation": {}, "session_12": [', Format.LOCOMO),
@@ -45,6 +47,7 @@ TURN = '{"type": "turn", "session": "s", "actor": "User", "text": "x", "at": "20
         ("User: hello", Format.PLAIN),
         ("\n\n# A session\nUser: hello", Format.PLAIN),
         ("--- 2026-03-02 09:00 ---\r\n", Format.PLAIN),
+        ("User:\r\nhello\r\n", Format.PLAIN),
         ("[2026-03-02 09:00] User: hello", Format.PLAIN),
     ],
 )
@@ -52,23 +55,30 @@ def test_a_format_is_told_by_its_first_bytes(head: str, format_: Format) -> None
     assert detect(head.encode()) is format_
 
 
+NO_FORM = (
+    "is none of the forms that can be read: ndjson, locomo, plain; in plain text a turn is "
+    "`Name: text`, the name with a capital"
+)
+
+
 @pytest.mark.parametrize(
     ("head", "remedy"),
     [
         (b"", "holds nothing to read"),
         (b" \n\t", "holds nothing to read"),
-        (b"\x1f\x8b\x08\x00", "unpack it first"),
-        (b"PK\x03\x04", "unpack it first"),
-        ("User: x".encode("utf-16"), "save it as UTF-8"),
-        (b"a,b,c\n1,2,3\n", "ndjson, locomo, plain"),
-        (bytes(range(256)), "ndjson, locomo, plain"),
+        (b"\x1f\x8b\x08\x00", "is compressed with gzip; unpack it first"),
+        (b"PK\x03\x04", "is a zip archive; unpack it first"),
+        ("User: x".encode("utf-16"), "is UTF-16; save it as UTF-8"),
+        (b"a,b,c\n1,2,3\n", NO_FORM),
+        (bytes(range(256)), NO_FORM),
     ],
 )
 def test_what_cannot_be_read_says_what_to_do(head: bytes, remedy: str) -> None:
-    with pytest.raises(UnknownFormat, match=remedy):
+    with pytest.raises(UnknownFormat) as refused:
         detect(head)
 
-    assert [type(entry) for entry in read(io.BytesIO(head))] == [BadLine]
+    assert str(refused.value) == f"file: {remedy}"
+    assert list(read(io.BytesIO(head))) == [BadLine(1, f"file: {remedy}")]
 
 
 def test_paths_binary_streams_and_text_streams_read_alike() -> None:
@@ -79,6 +89,25 @@ def test_paths_binary_streams_and_text_streams_read_alike() -> None:
     from_text = list(read(io.StringIO(path.read_text(encoding="utf-8"))))
 
     assert from_path == from_bytes == from_text
+
+
+def test_a_path_is_read_in_the_format_and_within_the_bounds_that_are_given(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(TURN)
+
+    assert list(read(path, format=Format.PLAIN)) == [
+        BadLine(1, "line: is neither header nor turn; write it as User: text")
+    ]
+    path.write_text(TURN.replace('"x"', '"xyz"'))
+    assert list(read(path, bounds=Bounds(text_chars_max=2))) == [
+        BadLine(1, "text: is 3 characters long; the most is 2. Split it")
+    ]
+
+
+def test_a_file_without_an_entry_is_told_once() -> None:
+    assert list(read(io.BytesIO(b"\n\n"), format=Format.NDJSON)) == [
+        BadLine(1, "the file holds no turn and no fact; is it the right one?")
+    ]
 
 
 def test_a_path_is_told_by_its_content_and_not_by_its_name() -> None:
@@ -231,6 +260,7 @@ def calls_of(work: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("of", [ndjson_of, plain_of, locomo_of])
 def test_twice_the_turns_are_twice_the_work(of: Callable[[int], bytes]) -> None:
     small, large = (io.BytesIO(of(turns)) for turns in (500, 1_000))
@@ -251,10 +281,11 @@ def peak_of(raw: bytes) -> int:
         tracemalloc.stop()
 
 
-def test_memory_does_not_grow_with_the_file() -> None:
-    small, large = (peak_of(ndjson_of(turns)) for turns in (1_000, 10_000))
+@pytest.mark.measured
+def test_memory_does_not_grow_with_the_turns_of_a_file() -> None:
+    small, large = (peak_of(ndjson_of(turns)) for turns in (2_000, 4_000))
 
-    assert large < small + 100_000
+    assert large < small + 20_000
 
 
 @pytest.mark.parametrize(
@@ -266,6 +297,7 @@ def test_memory_does_not_grow_with_the_file() -> None:
         (b"x" * 100, "x" * 100),
         (b"x" * 101, BadLine(1, "file: is longer than 100 bytes; split it")),
         (b"a\nb\n\xffc\nd", BadLine(3, "file: is not UTF-8 on this line; save it as UTF-8")),
+        (b"\n\xffc", BadLine(2, "file: is not UTF-8 on this line; save it as UTF-8")),
         (b"\xff", BadLine(1, "file: is not UTF-8 on this line; save it as UTF-8")),
     ],
 )

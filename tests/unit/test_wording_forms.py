@@ -162,6 +162,7 @@ async def test_postgresql_takes_the_places_as_written(server: asyncpg.Connection
     assert kept == "'cup':4 'green':1,3 'tea':2"
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize(
     "text",
     [
