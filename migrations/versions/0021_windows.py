@@ -34,6 +34,8 @@ STALE = (
 )
 INDEX = f"turns_stale_idx ON mnemic.turns (tenant_id, recorded_at) WHERE {STALE.format(t='')}"
 
+# Those after each turn that goes, up to the next that goes: what comes behind that one is looked at
+# from there. So no dead row is passed twice, however many go at once.
 FORGET = """
     CREATE FUNCTION mnemic.forget_windows() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, mnemic, pg_temp AS $$
@@ -43,11 +45,14 @@ FORGET = """
     BEGIN
       FOR one IN SELECT DISTINCT g.tenant_id FROM gone g LOOP
         SELECT array_agg(DISTINCT a.id) INTO held
-          FROM gone g
+          FROM (SELECT o.session_id, o.seq,
+                       lead(o.seq, 1, 2147483647) OVER (PARTITION BY o.session_id
+                                                        ORDER BY o.seq) AS until
+                  FROM gone o WHERE o.tenant_id = one) g
          CROSS JOIN LATERAL (SELECT t.id, t.word_count, t.vector_recipe FROM mnemic.turns t
                               WHERE t.tenant_id = one AND t.session_id = g.session_id
-                                AND t.seq > g.seq ORDER BY t.seq LIMIT 2) a
-         WHERE g.tenant_id = one AND a.word_count <= 20 AND a.vector_recipe IS NOT NULL;
+                                AND t.seq > g.seq AND t.seq < g.until ORDER BY t.seq LIMIT 2) a
+         WHERE a.word_count <= 20 AND a.vector_recipe IS NOT NULL;
         IF held IS NOT NULL THEN
           UPDATE mnemic.turns t
              SET needs_vector = true, vector_recipe = NULL,

@@ -81,12 +81,7 @@ async def _near(
         around=0,
         actor=actor_id(scope.tenant.id, "User") if ACTOR in legs else None,
     )
-    routing = Routing(
-        rows=dict.fromkeys(legs.split(), rows),
-        exact_rows_max=BOUND,
-        ef_search=200,
-        keep_plans=True,
-    )
+    routing = Routing(rows=dict.fromkeys(legs.split(), rows), exact_rows_max=BOUND, ef_search=200)
 
     async def search(unit: Unit) -> tuple[Near, list[UUID]]:
         near = await unit.retrieval.approximate.nearest(scope, query, routing)
@@ -125,63 +120,6 @@ async def test_a_promoted_tenant_finds_nearly_all_of_its_nearest(
     found = await _share_found(tools, exact, scope, rows=BOUND + 1, plan=Plan.HNSW)
 
     assert found >= 0.95
-
-
-@pytest.mark.parametrize(
-    ("rows", "keep", "plans"),
-    [
-        (BOUND + 1, True, "force_generic_plan"),
-        (BOUND + 1, False, "force_custom_plan"),
-        (BOUND, True, "force_custom_plan"),  # as the unit began: nothing is asked of an index
-    ],
-)
-async def test_what_comes_behind_an_index_is_sorted_and_goes_by_kept_plans(
-    tools: Tools, *, rows: int, keep: bool, plans: str
-) -> None:
-    model = await tools.live_model()
-    query = CandidateQuery(
-        vector=direction("one"), model=model.id, match=None, rank=None, per_arm=10, around=0
-    )
-    routing = Routing(rows={"turn": rows}, exact_rows_max=BOUND, ef_search=200, keep_plans=keep)
-
-    async def search(unit: Unit) -> list[str]:
-        await unit.retrieval.approximate.nearest(MOST, query, routing)
-        shown = ("plan_cache_mode", "enable_sort")
-        return [await unit.connection.fetchval(f"SHOW {name}") for name in shown]
-
-    assert await tools.transact(MOST.tenant.id, search, read_only=True) == [plans, "on"]
-
-
-async def test_a_second_search_of_a_unit_goes_by_the_index_too(tools: Tools) -> None:
-    """As many as are asked for may not be found at first; what came between went by kept plans."""
-    model = await tools.live_model()
-    query = CandidateQuery(
-        vector=direction("one"), model=model.id, match=None, rank=None, per_arm=10, around=0
-    )
-    routing = Routing(
-        rows={"turn": BOUND + 1}, exact_rows_max=BOUND, ef_search=200, keep_plans=True
-    )
-
-    async def scans(unit: Unit) -> int:
-        found: int = await unit.connection.fetchval(
-            "SELECT sum(pg_stat_get_xact_numscans(to_regclass('mnemic.' || p.index_name)))"
-            "  FROM mnemic.promoted_indexes p WHERE p.table_name = 'turn_vectors'"
-        )
-        return found
-
-    async def search(unit: Unit) -> list[int]:
-        counted = [await scans(unit)]
-        for per_arm in (10, 40):
-            near = await unit.retrieval.approximate.nearest(
-                MOST, replace(query, per_arm=per_arm), routing
-            )
-            await unit.retrieval.turns(MOST, replace(query, given=near.ids))
-            counted.append(await scans(unit))
-        return counted
-
-    before, first, second = await tools.transact(MOST.tenant.id, search, read_only=True)
-
-    assert before < first < second
 
 
 async def test_the_exact_route_of_a_promoted_tenant_finds_all(tools: Tools, exact: Exact) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
@@ -14,9 +13,7 @@ import pytest
 
 from mnemic.embedded import EmbeddedServers
 from mnemic.model.scope import Scope
-from mnemic.settings import DatabaseSettings
 from mnemic.store import roles
-from mnemic.store.session_setup import beginning
 from mnemic.store.statement import Statement
 from mnemic.testing import a_scope
 
@@ -179,13 +176,6 @@ class Busy:
         self.scope = scope
         self.model = model
 
-    async def begin(self, plans: str) -> None:
-        """A unit as the product begins it: its plans are "new" for each call, or "kept"."""
-        text = beginning(
-            self.scope.tenant.id, DatabaseSettings(), read_only=True, keep_plans=plans == "kept"
-        )
-        await self.connection.execute(f"ROLLBACK; {text}")
-
     async def plan(self, statement: Statement, types: str, *arguments: str) -> dict[str, Any]:
         """The plan of the seventh execution: what a kept prepared statement really does."""
         await self.connection.execute("DEALLOCATE ALL")
@@ -258,28 +248,12 @@ async def busy(
     servers: EmbeddedServers, busy_database: tuple[str, Scope, int]
 ) -> AsyncIterator[Busy]:
     name, scope, model = busy_database
-    async with _serving(servers.postgres_url(roles.APP_ROLE, name), scope, model) as made:
-        yield made
-
-
-@pytest.fixture
-async def empty(
-    servers: EmbeddedServers, named_database: Callable[[str], Awaitable[str]]
-) -> AsyncIterator[Busy]:
-    """A database in which nobody has kept anything yet."""
-    await named_database(f"{NAME}_empty")
-    url = servers.postgres_url(roles.APP_ROLE, f"{NAME}_empty")
-    async with _serving(url, a_scope(), 1) as made:
-        yield made
-
-
-@asynccontextmanager
-async def _serving(url: str, scope: Scope, model: int) -> AsyncIterator[Busy]:
-    connection = await asyncpg.connect(url)
+    connection = await asyncpg.connect(servers.postgres_url(roles.APP_ROLE, name))
     await connection.set_type_codec("json", schema="pg_catalog", encoder=str, decoder=json.loads)
-    await connection.execute("SET plan_cache_mode = force_custom_plan; SET jit = off; BEGIN")
-    await connection.execute(f"SELECT set_config('mnemic.tenant_id', '{scope.tenant.id}', true)")
-    try:
-        yield Busy(connection, scope, model)
-    finally:
-        await connection.close()
+    await connection.execute(
+        f"SET plan_cache_mode = force_custom_plan; SET jit = off; BEGIN;"
+        f"SELECT set_config('mnemic.tenant_id', '{scope.tenant.id}', true)"
+    )
+    yield Busy(connection, scope, model)
+    await connection.execute("ROLLBACK")
+    await connection.close()

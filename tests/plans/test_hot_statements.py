@@ -65,25 +65,6 @@ TYPES = {
 }
 
 
-SEARCHED = {
-    "near": "30",
-    "words": "30",
-    "around": "ARRAY[-2, -1, 0, 1, 2]",
-    "match": "'''word7'''",
-    "either": "'''word7'''",
-    "rank": "'''word7'''",
-    "also": "ARRAY[]::uuid[]",
-}
-COUNTED = {
-    "terms": "ARRAY['word7', 'word8']",
-    "names": "ARRAY['word7', 'what']",
-    "things_max": "20",
-    "actors_max": "200",
-    "pending_max": "512",
-}
-BOTH = pytest.mark.parametrize("plans", ["new", "kept"])
-
-
 def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
     return [plan, *(node for child in plan.get("Plans", []) for node in _nodes(child))]
 
@@ -98,17 +79,21 @@ def _indexes(nodes: list[dict[str, Any]]) -> set[str]:
     return {node["Index Name"] for node in nodes if "Index Name" in node}
 
 
-@BOTH
 @pytest.mark.parametrize("statement", [retrieval.TURNS, retrieval.TURNS_OF_ACTOR])
 async def test_nearest_turns_are_read_from_the_covering_index_alone(
-    busy: Any, statement: Statement, plans: str
+    busy: Any, statement: Statement
 ) -> None:
-    await busy.begin(plans)
     nodes = await _plan(
         busy,
         statement,
-        **SEARCHED,
+        near="30",
+        words="30",
+        around="ARRAY[-2, -1, 0, 1, 2]",
+        match="'''word7'''",
+        either="'''word7'''",
+        rank="'''word7'''",
         actor=busy.values["tenant"],
+        also="ARRAY[]::uuid[]",
     )
 
     scans = [
@@ -122,35 +107,27 @@ async def test_nearest_turns_are_read_from_the_covering_index_alone(
     assert "turns_seq_key" in _indexes(nodes)
     # A place in an arm is looked up: joined, the arm was hashed anew for each row.
     assert max(node["Actual Loops"] for node in nodes if node["Node Type"] == "CTE Scan") == 1
-    # The cosine of each is looked up by its key; by the covering index it would be searched for.
-    assert max(node["Actual Loops"] for node in scans) == 1
-    assert "turn_vectors_default_pkey" in _indexes(nodes)
 
 
-@BOTH
-@pytest.mark.parametrize(
-    "statement",
-    [retrieval.OTHERS["fact",], retrieval.OTHERS["episode", "fact", "procedure"]],
-    ids=["fact", "all"],
-)
+@pytest.mark.parametrize("kinds", [("fact",), ("episode", "fact", "procedure")])
 async def test_a_hit_of_another_kind_is_looked_up_and_its_scope_is_not_read(
-    busy: Any, statement: Statement, plans: str
+    busy: Any, kinds: tuple[str, ...]
 ) -> None:
-    await busy.begin(plans)
     nodes = await _plan(
         busy,
-        statement,
-        **SEARCHED,
+        retrieval.OTHERS[kinds],
+        near="30",
+        words="30",
+        match="'''word7'''",
+        either="'''word7'''",
+        rank="'''word7'''",
+        also="ARRAY[]::uuid[]",
     )
 
     [rows] = [node for node in nodes if node.get("Relation Name") == "facts"]
     assert rows.get("Index Name") == "facts_pkey"
     assert rows["Actual Loops"] >= 30
     assert rows.get("Rows Removed by Filter", 0) == 0
-    cosines = [node for node in nodes if node.get("Relation Name") == "fact_vectors_default"]
-    assert {node["Index Name"] for node in cosines if node["Actual Loops"] >= 30} == {
-        "fact_vectors_default_pkey"
-    }
 
 
 @pytest.mark.parametrize(("few", "looked_up"), [("5000", 3_001), ("2000", 0)])
@@ -163,10 +140,16 @@ async def test_what_passes_a_filter_is_looked_up_if_it_is_little_and_read_at_onc
     nodes = await _plan(
         busy,
         made[0],
-        **SEARCHED,
+        near="30",
+        words="30",
         newest="30",
         wanted="30",
         few=few,
+        around="ARRAY[-2, -1, 0, 1, 2]",
+        match="'''word7'''",
+        either="'''word7'''",
+        rank="'''word7'''",
+        also="ARRAY[]::uuid[]",
         f0="ARRAY['User']",
         f1="ARRAY['User']",
     )
@@ -180,34 +163,20 @@ async def test_what_passes_a_filter_is_looked_up_if_it_is_little_and_read_at_onc
     assert all(node["Actual Rows"] * node["Actual Loops"] <= 3_500 for node in rows)
 
 
-@BOTH
-async def test_document_frequencies_are_looked_up_and_nothing_is_counted(
-    busy: Any, plans: str
-) -> None:
-    await busy.begin(plans)
+async def test_document_frequencies_are_looked_up_and_nothing_is_counted(busy: Any) -> None:
     nodes = await _plan(
         busy,
         statistics.READ,
-        **COUNTED,
+        terms="ARRAY['word7', 'word8']",
+        names="ARRAY['word7', 'what']",
+        things_max="20",
+        actors_max="200",
+        pending_max="512",
     )
 
     assert {"term_stats_pkey", "turns_uncounted_idx"} <= _indexes(nodes)
-    assert "term_stats_spelling_idx" not in _indexes(nodes)
     read = sum(node["Actual Rows"] for node in nodes if node.get("Relation Name") == "term_stats")
     assert read <= 10
-
-
-async def test_a_plan_that_is_kept_from_an_empty_database_reads_no_table_whole(
-    empty: Any,
-) -> None:
-    await empty.begin("kept")
-
-    turns_read = await _plan(empty, retrieval.TURNS, **SEARCHED)
-    others_read = await _plan(empty, retrieval.PROCEDURES, **SEARCHED)
-    known = await _plan(empty, statistics.READ, **COUNTED)
-
-    for nodes in (turns_read, others_read, known):
-        assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]
 
 
 async def test_what_happened_at_a_time_is_found_by_its_time(busy: Any) -> None:
@@ -232,11 +201,9 @@ async def test_what_happened_at_a_time_is_found_by_its_time(busy: Any) -> None:
         ("lexical_actor('word7', 'word7', {scopes}, {tenant}, 30)", "turns_tsv_idx"),
     ],
 )
-@BOTH
 async def test_the_lexical_arm_uses_its_index_behind_the_policy(
-    busy: Any, servers: Any, call: str, index: str, plans: str
+    busy: Any, servers: Any, call: str, index: str
 ) -> None:
-    await busy.begin(plans)
     used = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = $1"
     before = await busy.connection.fetchval(used, index)
 
@@ -265,9 +232,7 @@ async def test_words_spelt_alike_are_found_by_their_index(busy: Any) -> None:
     assert after > before
 
 
-@BOTH
-async def test_rows_by_id_come_from_the_primary_key(busy: Any, plans: str) -> None:
-    await busy.begin(plans)
+async def test_rows_by_id_come_from_the_primary_key(busy: Any) -> None:
     ids = await busy.connection.fetch("SELECT id FROM mnemic.turns LIMIT 10")
     listed = ", ".join(f"'{row['id']}'" for row in ids)
 

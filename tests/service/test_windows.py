@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 from contextlib import suppress
 from operator import mul
@@ -14,7 +15,7 @@ import pytest
 from mnemic import Conflict, MemoryManager, NotFound, Scope
 from mnemic.model.embedding import Embedder, Vector
 from mnemic.model.receipt import Receipt, VectorState
-from mnemic.model.turn_vector import RECIPE, SHORT_WORDS_MAX
+from mnemic.model.turn_vector import RECIPE, SHORT_WORDS_MAX, TURNS_BEFORE_MAX
 from mnemic.settings import MemorySettings
 from mnemic.store.vectors_codec import encode_halfvec
 from mnemic.testing import TickingClock, a_conversation, a_turn
@@ -424,3 +425,36 @@ async def test_appending_forgetting_ending_and_the_worker_at_once_end_right(
     await assert_windows(seen, scope, embedder, without=len(await due(seen, scope)))
     await memory.maintenance.embed_missing()
     await assert_windows(seen, scope, embedder)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_of_many_that_go_at_once_the_two_after_each_lose_their_vectors(
+    memory: MemoryManager, scope: Scope, seen: asyncpg.Connection, seed: int
+) -> None:
+    """Whatever lies between them; and a second time, when some are gone already."""
+    here = scope.session("s")
+    await memory.sessions.append([a_turn(f"Number {n}") for n in range(40)], scope=here)
+    numbers = random.Random(seed)
+    standing, due = list(range(40)), set[int]()
+
+    for _ in range(2):
+        gone = set(numbers.sample(standing, numbers.randint(1, 12)))
+        left = [seq for seq in standing if seq not in gone]
+        due |= {
+            seq for at in gone for seq in [after for after in left if after > at][:TURNS_BEFORE_MAX]
+        }
+        await seen.execute(
+            "DELETE FROM mnemic.turns WHERE tenant_id = $1 AND seq = ANY($2::int[])",
+            *(scope.tenant.id, list(gone)),
+        )
+        standing, due = left, due - gone
+
+    rows = await seen.fetch(
+        "SELECT t.seq, t.needs_vector, v.memory_id IS NULL AS lacking FROM mnemic.turns t"
+        "  LEFT JOIN mnemic.turn_vectors v ON v.tenant_id = t.tenant_id AND v.memory_id = t.id"
+        " WHERE t.tenant_id = $1",
+        scope.tenant.id,
+    )
+    assert {row["seq"] for row in rows} == set(standing)
+    assert {row["seq"] for row in rows if row["needs_vector"]} == due
+    assert {row["seq"] for row in rows if row["lacking"]} == due

@@ -304,32 +304,6 @@ async def test_behind_a_pooler_the_settings_travel_with_the_transaction(database
     assert (inside, path, plans) == ("1234ms", "mnemic, public", "force_custom_plan")
 
 
-@pytest.mark.parametrize(
-    ("keep_plans", "pgbouncer", "told"),
-    [
-        (False, False, ("force_custom_plan", "on")),
-        (True, False, ("force_generic_plan", "off")),
-        (True, True, ("force_custom_plan", "on")),  # nothing is kept that a plan could be kept with
-    ],
-)
-async def test_a_unit_may_keep_its_plans_and_leaves_none_of_it_to_the_next(
-    database: Any, *, keep_plans: bool, pgbouncer: bool, told: tuple[str, str]
-) -> None:
-    served = database.serve(pgbouncer=pgbouncer, pool_max=1)
-
-    async def settings_of(**given: bool) -> tuple[str, str]:
-        async with served.open_unit(a_scope().tenant.id, read_only=True, **given) as unit:
-            asked = unit.connection.fetchval
-            return await asked("SHOW plan_cache_mode"), await asked("SHOW enable_seqscan")
-
-    inside = await settings_of(keep_plans=keep_plans)
-    after = await settings_of()
-    await served.close()
-
-    assert inside == told
-    assert after == ("force_custom_plan", "on")
-
-
 async def test_every_statement_fits_the_schema(served: Database) -> None:
     async with served.open_unit(None) as unit:
         for statement in every_statement():

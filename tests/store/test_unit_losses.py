@@ -105,7 +105,7 @@ async def test_a_write_whose_outcome_is_unknown_is_not_run_again(
 async def test_a_statement_keeps_tenants_apart_by_itself(admin: asyncpg.Connection) -> None:
     """The superuser sees through every policy, so what is left is the first wall."""
     ours, theirs = a_scope().session("s"), a_scope().session("s")
-    units = [Unit(admin, scope.tenant.id, settings=DatabaseSettings()) for scope in (ours, theirs)]
+    units = [Unit(admin, scope.tenant.id, seconds=30) for scope in (ours, theirs)]
     await units[1].scopes.ensure(theirs)
     await units[1].sessions.start(theirs, at=AT, now=AT)
 

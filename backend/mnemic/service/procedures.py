@@ -62,17 +62,14 @@ async def match_procedures(
     text = clean_text(context, field="context", chars_max=tools.settings.limits.query_chars_max)
     checked_scope(scope)
     search = _Search(tools, scope, text, stems_of(text), limit)
-    done = await tools.transact(scope.tenant.id, search.first, read_only=True, keep_plans=True)
+    done = await tools.transact(scope.tenant.id, search.first, read_only=True)
     if isinstance(done, list):
         return done
     words, statistics = await respelt(tools, scope, done.words, done.statistics)
     arms, model = await arms_for(tools, words, statistics, scope)
     learnt = replace(done, words=words, statistics=statistics)
     return await tools.transact(
-        scope.tenant.id,
-        lambda unit: search.choose(unit, learnt, arms, model),
-        read_only=True,
-        keep_plans=True,
+        scope.tenant.id, lambda unit: search.choose(unit, learnt, arms, model), read_only=True
     )
 
 

@@ -48,10 +48,7 @@ async def read_question(
 ) -> tuple[QueryWords, ScopeStatistics]:
     """`understood`, by the statistics of now."""
     statistics = await tools.transact(
-        scope.tenant.id,
-        lambda unit: statistics_of(unit, query, scope),
-        read_only=True,
-        keep_plans=True,
+        scope.tenant.id, lambda unit: statistics_of(unit, query, scope), read_only=True
     )
     return await understood(tools, query, scope, statistics)
 

@@ -24,7 +24,7 @@ from mnemic.service.calibration import scale_of
 from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
 from mnemic.service.question import arms_for, read_question
 from mnemic.service.rerank import asked
-from mnemic.service.routing import may_keep_plans, routing_of
+from mnemic.service.routing import routing_of
 from mnemic.service.tools import Tools
 from mnemic.store.explaining import explained
 from mnemic.store.filtered import parted
@@ -149,8 +149,7 @@ async def searched(
             route=legs,
         )
 
-    keep = query.filters is None and may_keep_plans(statistics, tools.settings.recall)
-    done = await tools.transact(scope.tenant.id, search, read_only=True, keep_plans=keep)
+    done = await tools.transact(scope.tenant.id, search, read_only=True)
     return await _reranked(tools, query, done)
 
 
@@ -219,9 +218,7 @@ async def _search(
     plain, narrowed = asked.plain, asked.narrowed
     more = await further(unit, scope, words, arms, settings, asked)
     near = await unit.retrieval.approximate.nearest(
-        scope,
-        arms,
-        routing_of(plain, words, known, settings, keep_plans=query.filters is None),
+        scope, arms, routing_of(plain, words, known, settings)
     )
     arms = replace(arms, further=more, given=near.ids)
     found: list[Found] = []

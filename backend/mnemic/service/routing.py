@@ -9,25 +9,11 @@ from mnemic.settings import RecallSettings
 from mnemic.store.approximate import ACTOR, Routing
 from mnemic.store.statistics import ScopeStatistics
 
-__all__ = ["may_keep_plans", "routing_of"]
-
-
-def may_keep_plans(statistics: ScopeStatistics, settings: RecallSettings) -> bool:
-    """Whether the search of a question without a filter may go by plans that do not see its values.
-
-    An index of the tenant's own is taken only by a plan that sees the tenant; so no leg may be as
-    long as that. How many pass a filter decides its plan.
-    """
-    return statistics.corpus.documents <= settings.exact_scan_rows_max
+__all__ = ["routing_of"]
 
 
 def routing_of(
-    kinds: Sequence[str],
-    words: QueryWords,
-    statistics: ScopeStatistics,
-    settings: RecallSettings,
-    *,
-    keep_plans: bool,
+    kinds: Sequence[str], words: QueryWords, statistics: ScopeStatistics, settings: RecallSettings
 ) -> Routing:
     """The rows of each leg, out of the counts that a recall reads anyway; nothing is counted here.
 
@@ -43,8 +29,5 @@ def routing_of(
         share = statistics.corpus.actor_shares.get(words.named[0], 0.0)
         rows[ACTOR] = round(share * statistics.turns)
     return Routing(
-        rows=rows,
-        exact_rows_max=settings.exact_scan_rows_max,
-        ef_search=settings.hnsw_ef_search,
-        keep_plans=keep_plans,
+        rows=rows, exact_rows_max=settings.exact_scan_rows_max, ef_search=settings.hnsw_ef_search
     )

@@ -16,7 +16,6 @@ from uuid import UUID
 
 from mnemic.model.route import Leg, Plan
 from mnemic.model.scope import Scope
-from mnemic.store.session_setup import KEPT_PLANS
 from mnemic.store.statement import Statement
 
 if TYPE_CHECKING:
@@ -33,13 +32,10 @@ OVERFETCH = 4
 
 EF_MAX = 1_000  # what pgvector takes
 
-# What the index needs for this transaction is set where a tenant has one, and nowhere else; the
-# second search of a transaction finds what the first has set. The index itself is looked at:
-# somebody may have dropped it, or broken off while he built it again.
+# What the index needs for this transaction is set where a tenant has one, and nowhere else. The
+# index itself is looked at: somebody may have dropped it, or broken off while he built it again.
 PROMOTED = Statement("""
     SELECT p.table_name, set_config('enable_sort', 'off', true),
-           set_config('enable_seqscan', 'on', true),
-           set_config('plan_cache_mode', 'force_custom_plan', true),
            set_config('hnsw.iterative_scan', 'relaxed_order', true),
            set_config('hnsw.ef_search', CAST(:ef AS text), true)
       FROM mnemic.promoted_indexes p
@@ -50,12 +46,6 @@ PROMOTED = Statement("""
 """)
 
 SORTING = Statement("SELECT set_config('enable_sort', 'on', true)")
-
-# What comes behind an index is planned as for any large tenant, once for all.
-SORTING_BY_KEPT_PLANS = Statement(
-    "SELECT set_config('enable_sort', 'on', true), "
-    + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in KEPT_PLANS.items())
-)
 
 # The planner takes a partial index only when it sees the tenant and the model, as in the plans
 # that are made anew for each call (`plan_cache_mode`). The cast is the index's own.
@@ -87,14 +77,12 @@ def nearest_statement(leg: str, dimensions: int) -> Statement:
 class Routing:
     """What decides a route: about how many rows each leg sees, and up to how many all are compared.
 
-    `ef_search` is how far the index looks around. With `keep_plans` what comes behind an index goes
-    by kept plans.
+    `ef_search` is how far the index looks around.
     """
 
     rows: Mapping[str, int]
     exact_rows_max: int
     ef_search: int
-    keep_plans: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +129,7 @@ class ApproximateStore:
                         why = f"the index gave {len(found)} of {query.per_arm}"
             legs.append(Leg(name=name, plan=plan, rows=rows, why=why))
         if tables:
-            keep = routing.keep_plans and not self._unit.settings.pgbouncer
-            after = SORTING_BY_KEPT_PLANS if keep else SORTING
-            await self._unit.fetch_one(after)
+            await self._unit.fetch_one(SORTING)
         return Near(ids=ids, legs=tuple(legs))
 
     async def _promoted(self, query: CandidateQuery, routing: Routing) -> frozenset[str]:

@@ -351,8 +351,7 @@ def _counted(text: str, within: str) -> str:
             FROM held_then h
            GROUP BY h.tenant_id, h.scope_id, GROUPING SETS ((), (h.actor), (h.role))
           HAVING grouping(h.actor, h.role) = 3 OR h.actor IS NOT NULL OR h.role IS NOT NULL)"""
-    # Of counts that were just made each row is compared once: no index serves the look-up by keys.
-    given = text.strip().replace("s.term = w.term OFFSET 0", "s.term = w.term")
+    given = text.strip()
     return f"{counts}, {given[5:]}" if given.startswith("WITH ") else f"{counts} {given}"
 
 

@@ -12,17 +12,7 @@ from mnemic.settings import DatabaseSettings
 from mnemic.store.vectors_codec import decode_halfvec, encode_halfvec
 from mnemic.store.working.jsonb import jsonb_of_body
 
-__all__ = [
-    "KEPT_PLANS",
-    "beginning",
-    "prepare_behind_pooler",
-    "prepare_connection",
-    "session_settings",
-]
-
-# A plan that is kept outlives the size that it was made for: reading a whole table, right for ten
-# rows, must not be in it.
-KEPT_PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
+__all__ = ["beginning", "prepare_behind_pooler", "prepare_connection", "session_settings"]
 
 
 def session_settings(settings: DatabaseSettings) -> dict[str, str]:
@@ -42,25 +32,20 @@ def session_settings(settings: DatabaseSettings) -> dict[str, str]:
     }
 
 
-def beginning(
-    tenant: UUID, settings: DatabaseSettings, *, read_only: bool, keep_plans: bool = False
-) -> str:
+def beginning(tenant: UUID, settings: DatabaseSettings, *, read_only: bool) -> str:
     """What begins a unit of `tenant`, in one round trip.
 
-    Its plans are made anew for each call, or kept in the session; behind a pooler no statement is
-    kept, and nor is a plan. The tenant is a UUID object, so its text cannot carry SQL.
+    The tenant is a UUID object, so its text cannot carry SQL.
     """
     mode = " READ ONLY" if read_only else ""
-    told: dict[str, str] = {}
-    if settings.pgbouncer:
-        told = session_settings(settings)
-        del told["application_name"]  # the pooler's own, for each of its clients
-    elif keep_plans:
-        told = KEPT_PLANS
     text = f"BEGIN{mode}; SELECT set_config('mnemic.tenant_id', '{tenant}', true)"
-    return text + "".join(
-        f", set_config('{name}', '{value}', true)" for name, value in told.items()
-    )
+    if settings.pgbouncer:
+        text += "".join(
+            f", set_config('{name}', '{value}', true)"
+            for name, value in session_settings(settings).items()
+            if name != "application_name"  # the pooler's own, for each of its clients
+        )
+    return text
 
 
 async def prepare_connection(connection: Any) -> None:

@@ -69,9 +69,9 @@ _BACKOFF_SECONDS_MAX = 0.5
 class Unit:
     """One transaction of one tenant; its statements run one after another.
 
-    Each raises `TimeoutError` after `timeout_seconds` without its answer: a server that is stalled
-    says nothing, and the driver's own deadline spares the exchanges that it adds to ours. So the
-    driver is given none.
+    Each raises `TimeoutError` after `seconds` without its answer: a server that is stalled says
+    nothing, and the driver's own deadline spares the exchanges that it adds to ours. So the driver
+    is given none.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class Unit:
         connection: asyncpg.Connection,
         tenant: UUID,
         *,
-        settings: DatabaseSettings,
+        seconds: float,
         moment: Moment | None = None,
     ) -> None:
         self.connection = connection
         self.tenant = tenant
-        self.settings = settings
-        self.deadline = Deadline(settings.timeout_seconds)
+        self.seconds = seconds
+        self.deadline = Deadline(seconds)
         self.moment = moment
 
     async def fetch(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
@@ -239,11 +239,6 @@ class Database:
         self._pools: PerLoop[asyncio.Future[asyncpg.Pool]] = PerLoop(_terminate)
 
     @property
-    def settings(self) -> DatabaseSettings:
-        """How it is reached, and its bounds."""
-        return self._settings
-
-    @property
     def expects_pooler(self) -> bool:
         """Whether nothing is kept in a session: settings go with each transaction."""
         return self._settings.pgbouncer
@@ -281,12 +276,10 @@ class Database:
         *,
         read_only: bool = False,
         moment: Moment | None = None,
-        keep_plans: bool = False,
     ) -> AsyncIterator[Unit]:
         """One transaction of `tenant`; without a tenant, no row of any tenant is visible.
 
-        With a `moment` it reads what was known and true then, and writes nothing. Plans are made
-        for the values of each call; with `keep_plans` once for all, as for a large tenant.
+        With a `moment` it reads what was known and true then, and writes nothing.
 
         Raises `StoreUnavailable` if no connection is free within
         `database.acquire_timeout_seconds` or the server is away, `OutcomeUnknown` if the
@@ -295,12 +288,12 @@ class Database:
         pool = await self._pool()
         connection = await self._acquire(pool)
         reads = read_only or moment is not None
-        unit = Unit(connection, tenant or _NO_TENANT, settings=self._settings, moment=moment)
-        begin = beginning(unit.tenant, self._settings, read_only=reads, keep_plans=keep_plans)
+        seconds = self._settings.timeout_seconds
+        unit = Unit(connection, tenant or _NO_TENANT, seconds=seconds, moment=moment)
         try:
             try:
                 with unit.deadline:
-                    await connection.execute(begin)
+                    await self._begin(connection, unit.tenant, read_only=reads)
                 yield unit
             except BaseException as fault:
                 await roll_back(connection, fault)
@@ -323,14 +316,11 @@ class Database:
         *,
         read_only: bool = False,
         moment: Moment | None = None,
-        keep_plans: bool = False,
     ) -> T:
         """`work` in a unit, run again as a whole after a deadlock or a lost race."""
         for attempt in range(self._settings.retry_max + 1):
             try:
-                async with self.open_unit(
-                    tenant, read_only=read_only, moment=moment, keep_plans=keep_plans
-                ) as unit:
+                async with self.open_unit(tenant, read_only=read_only, moment=moment) as unit:
                     result = await work(unit)
                     if not read_only and "tombstones" in vars(unit):  # if it was asked
                         await unit.tombstones.hold()
@@ -367,6 +357,9 @@ class Database:
         """
         with suppress(*LOST):
             await pool.release(connection, timeout=self._settings.acquire_timeout_seconds)
+
+    async def _begin(self, connection: Any, tenant: UUID, *, read_only: bool) -> None:
+        await connection.execute(beginning(tenant, self._settings, read_only=read_only))
 
     async def close(self) -> None:
         """The running loop's pool is closed; those of other loops end with them.

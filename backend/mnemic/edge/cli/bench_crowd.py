@@ -236,10 +236,6 @@ async def _parts(made: Ground, crowd: Crowd, question: Question) -> None:
     }
 
     async def work(unit: Unit) -> None:
-        began = time.perf_counter()
-        await turns(unit)
-        crowd.took("candidates", began)
-        # Behind them, for they settle how the rest of the transaction is planned.
         if arms.match is not None:
             began = time.perf_counter()
             await unit.fetch(LEXICAL, **values)
@@ -248,6 +244,9 @@ async def _parts(made: Ground, crowd: Crowd, question: Question) -> None:
                 began = time.perf_counter()
                 await unit.fetch(LEXICAL_ACTOR, **values)
                 crowd.took("full text of an actor", began)
+        began = time.perf_counter()
+        await turns(unit)
+        crowd.took("candidates", began)
 
     await made.tools.transact(SCOPE.tenant.id, work, read_only=True)
 

@@ -297,13 +297,13 @@ class _Reads:
         return await arms_of(self._tools, query, SCOPE)
 
     async def _search(self, name: str, kind: str, arms: Sequence[CandidateQuery]) -> _Operation:
-        """The store's call in its unit, begun as a recall begins it: no embedding, no scoring."""
+        """The store's call in its unit: no embedding and no scoring."""
 
         async def search(tools: Tools, number: int) -> list[Found]:
             async def work(unit: Unit) -> list[Found]:
                 return await unit.retrieval.others(SCOPE, arms[number], (kind,))
 
-            return await tools.transact(SCOPE.tenant.id, work, read_only=True, keep_plans=True)
+            return await tools.transact(SCOPE.tenant.id, work, read_only=True)
 
         return await self._verb(name, search, _are_the_candidates)
 

@@ -125,7 +125,7 @@ async def candidates(
         scope.tenant.id, lambda unit: unit.statistics.read(scope, []), read_only=True
     )
     words = words_asked(tools, query.text, statistics)
-    routing = routing_of(("turn",), words, statistics, tools.settings.recall, keep_plans=True)
+    routing = routing_of(("turn",), words, statistics, tools.settings.recall)
 
     async def search(unit: Unit) -> list[Found]:
         near = await unit.retrieval.approximate.nearest(scope, arms, routing)
@@ -222,21 +222,15 @@ class _Reader:
         self._bare = bare
 
     async def ask(self, place: Place, one: Asked, number: int) -> None:
-        from mnemic.service.question import read_question
         from mnemic.service.recall import parse_query, recall
-        from mnemic.service.routing import may_keep_plans
 
         query, _ = parse_query(
             self._tools, one.text, limit=K, memory_types=("episodic",), floor=0.0
         )
         _, turns = await candidates(self._tools, query, one.scope)
-        _, statistics = await read_question(self._tools, query, one.scope)
-        keep = may_keep_plans(statistics, self._tools.settings.recall)
 
         async def search(tools: Tools) -> list[UUID]:
-            found = await tools.transact(
-                one.scope.tenant.id, turns, read_only=True, keep_plans=keep
-            )
+            found = await tools.transact(one.scope.tenant.id, turns, read_only=True)
             near = [hit for hit in found if hit.near_place is not None and hit.near_place <= K]
             return [hit.candidate.id for hit in near]
 

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
-from uuid import UUID
 
 import asyncpg
 import orjson
@@ -20,7 +19,7 @@ from redis.asyncio import Redis
 from mnemic.model.moment import Moment
 from mnemic.model.scope import Scope, TenantId
 from mnemic.settings import DatabaseSettings, WorkingSettings
-from mnemic.store.session_setup import beginning, prepare_connection, session_settings
+from mnemic.store.session_setup import prepare_connection, session_settings
 from mnemic.store.statement import Statement
 from mnemic.store.unit import Database, Unit
 from mnemic.store.working import scripts
@@ -46,7 +45,7 @@ class _NotingUnit(Unit):
     """A unit that notes what it fetches; it changes nothing."""
 
     def __init__(self, inner: Unit, sent: list[tuple[str, list[object]]]) -> None:
-        super().__init__(inner.connection, inner.tenant, settings=inner.settings)
+        super().__init__(inner.connection, inner.tenant, seconds=inner.seconds)
         self._sent = sent
 
     def _note(self, statement: Statement, values: dict[str, object]) -> None:
@@ -76,7 +75,6 @@ class Recorder(Database):
         *,
         read_only: bool = False,
         moment: Moment | None = None,
-        keep_plans: bool = False,
     ) -> T:
         """As `Database.transact`, noted."""
         sent: list[tuple[str, list[object]]] = []
@@ -84,12 +82,9 @@ class Recorder(Database):
         async def noted(unit: Unit) -> T:
             return await work(_NotingUnit(unit, sent))
 
-        answer = await self._inner.transact(
-            tenant, noted, read_only=read_only, moment=moment, keep_plans=keep_plans
-        )
-        begin = beginning(
-            tenant or UUID(int=0), self._inner.settings, read_only=read_only, keep_plans=keep_plans
-        )
+        answer = await self._inner.transact(tenant, noted, read_only=read_only, moment=moment)
+        mode = " READ ONLY" if read_only else ""
+        begin = f"BEGIN{mode}; SELECT set_config('mnemic.tenant_id', '{tenant}', true)"
         self.transactions.append(Transaction(begin, tuple(sent)))
         return answer
 

@@ -116,7 +116,7 @@ BEGIN
 END $schema$;
 
 -- The extensions may live in a schema of their own; their types must be found without a prefix.
--- Custom plans see a tenant's size; a generic plan forgets it, and is for units that say so.
+-- Custom plans see a tenant's size; a prepared statement's generic plan would forget it.
 DO $settings$
 DECLARE
   path text := (
