@@ -458,3 +458,31 @@ async def test_of_many_that_go_at_once_the_two_after_each_lose_their_vectors(
     assert {row["seq"] for row in rows} == set(standing)
     assert {row["seq"] for row in rows if row["needs_vector"]} == due
     assert {row["seq"] for row in rows if row["lacking"]} == due
+
+
+async def test_an_embedder_is_not_asked_for_nothing(
+    settings: MemorySettings, embedder: Embedder, scope: Scope
+) -> None:
+    asked: list[int] = []
+
+    class Counting:
+        """A host's embedder, which may take a call without texts for a mistake."""
+
+        signature = embedder.signature
+
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            asked.append(len(texts))
+            return await embedder.embed(texts)
+
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    async with MemoryManager(Wiring(settings, embedder=Counting())) as memory:
+        told = await memory.sessions.append(
+            a_conversation(["Red.", "Noted."]), scope=scope.session("s")
+        )
+        forgotten = await memory.forget([told[1].id], scope=scope.session("s"))
+
+    assert forgotten.counts["turn"] == 1
+    assert asked
+    assert 0 not in asked

@@ -37,8 +37,9 @@ async def embed_turns_of(
             pending = await tools.transact(
                 tenant, lambda unit: unit.vectors.missing_of(sessions, limit=limit), read_only=True
             )
-            made = await _made(tools, pending)
-            await keep_vectors(tools, tenant, list(zip(pending, made, strict=True)))
+            if pending:  # a host's embedder need not know what to do with no texts
+                made = await _made(tools, pending)
+                await keep_vectors(tools, tenant, list(zip(pending, made, strict=True)))
     except (MnemicError, TimeoutError) as fault:
         reason = fault.code if isinstance(fault, MnemicError) else "timeout"
         log.warning("turns_not_embedded", sessions=len(sessions), reason=reason)
