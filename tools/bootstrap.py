@@ -65,6 +65,7 @@ _PRODUCTS = (
     ".coverage",
     ".coverage.*",
     ".demo",
+    ".graph",
     ".hypothesis",
     ".import_linter_cache",
     ".mutate",

