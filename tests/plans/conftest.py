@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +15,9 @@ import pytest
 
 from mnemic.embedded import EmbeddedServers
 from mnemic.model.scope import Scope
+from mnemic.settings import DatabaseSettings
 from mnemic.store import roles
+from mnemic.store.beginning import beginning
 from mnemic.store.statement import Statement
 from mnemic.testing import a_scope
 
@@ -168,6 +172,9 @@ HOLDING = """
 """
 
 
+PREPARED = "SELECT 1 FROM pg_prepared_statements WHERE name = $1"
+
+
 class Busy:
     """Explains statements as the role that serves, inside the busy tenant."""
 
@@ -176,13 +183,28 @@ class Busy:
         self.scope = scope
         self.model = model
 
-    async def plan(self, statement: Statement, types: str, *arguments: str) -> dict[str, Any]:
-        """The plan of the seventh execution: what a kept prepared statement really does."""
-        await self.connection.execute("DEALLOCATE ALL")
-        await self.connection.execute(f"PREPARE hot({types}) AS {statement.sql}")
-        call = f"hot({', '.join(arguments)})"
-        for _ in range(6):
-            await self.connection.execute(f"EXECUTE {call}")
+    async def begin(self, plans: str) -> None:
+        """A unit as the product begins it: its plans are "new" for each call, or "kept"."""
+        text = beginning(
+            self.scope.tenant.id, DatabaseSettings(), read_only=True, keep_plans=plans == "kept"
+        )
+        await self.connection.execute(f"ROLLBACK; {text}")
+
+    async def plan(
+        self, statement: Statement, types: str, *arguments: str, kept: str | None = None
+    ) -> dict[str, Any]:
+        """The plan of the seventh execution: what a prepared statement really does.
+
+        Under the name `kept` it is prepared once, and explained as it is from then on.
+        """
+        name = kept or "hot"
+        call = f"{name}({', '.join(arguments)})"
+        if kept is None or not await self.connection.fetchval(PREPARED, name):
+            if kept is None:
+                await self.connection.execute("DEALLOCATE ALL")
+            await self.connection.execute(f"PREPARE {name}({types}) AS {statement.sql}")
+            for _ in range(6):
+                await self.connection.execute(f"EXECUTE {call}")
         [row] = await self.connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE {call}")
         found: dict[str, Any] = row[0][0]["Plan"]
         return found
@@ -248,12 +270,83 @@ async def busy(
     servers: EmbeddedServers, busy_database: tuple[str, Scope, int]
 ) -> AsyncIterator[Busy]:
     name, scope, model = busy_database
-    connection = await asyncpg.connect(servers.postgres_url(roles.APP_ROLE, name))
-    await connection.set_type_codec("json", schema="pg_catalog", encoder=str, decoder=json.loads)
-    await connection.execute(
-        f"SET plan_cache_mode = force_custom_plan; SET jit = off; BEGIN;"
-        f"SELECT set_config('mnemic.tenant_id', '{scope.tenant.id}', true)"
+    async with _serving(servers.postgres_url(roles.APP_ROLE, name), scope, model) as made:
+        yield made
+
+
+@pytest.fixture
+async def empty(
+    servers: EmbeddedServers, named_database: Callable[[str], Awaitable[str]]
+) -> AsyncIterator[Busy]:
+    """A database in which nobody has kept anything yet."""
+    await named_database(f"{NAME}_empty")
+    url = servers.postgres_url(roles.APP_ROLE, f"{NAME}_empty")
+    async with _serving(url, a_scope(), 1) as made:
+        yield made
+
+
+GROW_TURNS = """
+    INSERT INTO mnemic.turns (tenant_id, id, scope_id, session_id, seq, role, actor, actor_id, text,
+                              content_digest, occurred_at, stems, stem_count, word_count, tsv,
+                              needs_vector, stats_counted)
+    SELECT s.tenant_id, gen_random_uuid(), s.scope_id, s.id, n, 'user', 'User', s.tenant_id,
+           'text ' || n, '\\x00', now(), 'word' || n % 50, 1, 2,
+           to_tsvector('simple', 'word' || n % 50), false, true
+      FROM mnemic.sessions s CROSS JOIN LATERAL generate_series($1::int, $2::int) n
+"""
+GROW_VECTORS = """
+    INSERT INTO mnemic.turn_vectors (tenant_id, model_id, scope_id, memory_id, actor_id, embedding)
+    SELECT t.tenant_id, 1, t.scope_id, t.id, t.actor_id,
+           (SELECT array_agg(random() - 0.5) FROM generate_series(1, $3::int)
+             WHERE t.seq IS NOT NULL)::real[]::halfvec
+      FROM mnemic.turns t WHERE t.seq BETWEEN $1 AND $2
+"""
+
+
+_numbers = count()
+
+
+class Growing:
+    """A tenant that is alone, and whose turns become more without the planner being told."""
+
+    def __init__(self, busy: Busy, admin: asyncpg.Connection) -> None:
+        self.busy = busy
+        self.admin = admin
+        self._turns = 0
+
+    async def grow(self, turns: int) -> None:
+        """It has so many turns, each with its vector."""
+        await self.admin.execute(GROW_TURNS, self._turns + 1, turns)
+        await self.admin.execute(GROW_VECTORS, self._turns + 1, turns, DIMENSIONS)
+        self._turns = turns
+
+
+@pytest.fixture
+async def growing(
+    servers: EmbeddedServers, named_database: Callable[[str], Awaitable[str]]
+) -> AsyncIterator[Growing]:
+    name, scope = f"{NAME}_growing_{next(_numbers)}", a_scope()
+    await named_database(name)
+    admin = await asyncpg.connect(servers.postgres_url("postgres", name))
+    await admin.execute(
+        "INSERT INTO mnemic.embedding_models (signature, name, dimensions, state)"
+        " VALUES ('synthetic', 'synthetic', $1, 'live')",
+        DIMENSIONS,
     )
-    yield Busy(connection, scope, model)
-    await connection.execute("ROLLBACK")
-    await connection.close()
+    await admin.execute(LEAVE_ALONE)
+    await admin.execute(FILL, scope.tenant.id, UUID(str(scope.id)), 0)
+    async with _serving(servers.postgres_url(roles.APP_ROLE, name), scope, 1) as busy:
+        yield Growing(busy, admin)
+    await admin.close()
+
+
+@asynccontextmanager
+async def _serving(url: str, scope: Scope, model: int) -> AsyncIterator[Busy]:
+    connection = await asyncpg.connect(url, statement_cache_size=0)  # all are deallocated
+    await connection.set_type_codec("json", schema="pg_catalog", encoder=str, decoder=json.loads)
+    await connection.execute("SET plan_cache_mode = force_custom_plan; SET jit = off; BEGIN")
+    await connection.execute(f"SELECT set_config('mnemic.tenant_id', '{scope.tenant.id}', true)")
+    try:
+        yield Busy(connection, scope, model)
+    finally:
+        await connection.close()

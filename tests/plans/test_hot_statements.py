@@ -20,7 +20,9 @@ from mnemic.store import (
     turns,
     vectors,
 )
+from mnemic.store.kept_plans import KeptPlans
 from mnemic.store.statement import Statement
+from mnemic.store.unit import Unit
 from mnemic.store.working import rows
 
 TYPES = {
@@ -65,35 +67,59 @@ TYPES = {
 }
 
 
+SEARCHED = {
+    "near": "30",
+    "words": "30",
+    "around": "ARRAY[-2, -1, 0, 1, 2]",
+    "match": "'''word7'''",
+    "either": "'''word7'''",
+    "rank": "'''word7'''",
+    "also": "ARRAY[]::uuid[]",
+}
+COUNTED = {
+    "terms": "ARRAY['word7', 'word8']",
+    "names": "ARRAY['word7', 'what']",
+    "things_max": "20",
+    "actors_max": "200",
+    "pending_max": "512",
+}
+INSIDE = {
+    "begins": "ARRAY[now() - interval '1 hour']",
+    "ends": "ARRAY[now() + interval '1 second']",
+    "few": "30",
+    "most": "5000",
+}
+BOTH = pytest.mark.parametrize("plans", ["new", "kept"])
+
+
 def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
     return [plan, *(node for child in plan.get("Plans", []) for node in _nodes(child))]
 
 
-async def _plan(busy: Any, statement: Statement, **values: str) -> list[dict[str, Any]]:
+async def _plan(
+    busy: Any, statement: Statement, *, kept: str | None = None, **values: str
+) -> list[dict[str, Any]]:
     given = {**busy.values, **values}
     types = ", ".join(TYPES[name] for name in statement.names)
-    return _nodes(await busy.plan(statement, types, *(given[name] for name in statement.names)))
+    arguments = [given[name] for name in statement.names]
+    return _nodes(await busy.plan(statement, types, *arguments, kept=kept))
 
 
 def _indexes(nodes: list[dict[str, Any]]) -> set[str]:
     return {node["Index Name"] for node in nodes if "Index Name" in node}
 
 
+@BOTH
 @pytest.mark.parametrize("statement", [retrieval.TURNS, retrieval.TURNS_OF_ACTOR])
 async def test_nearest_turns_are_read_from_the_covering_index_alone(
-    busy: Any, statement: Statement
+    busy: Any, statement: Statement, plans: str
 ) -> None:
+    await busy.begin(plans)
     nodes = await _plan(
         busy,
         statement,
-        near="30",
-        words="30",
-        around="ARRAY[-2, -1, 0, 1, 2]",
-        match="'''word7'''",
-        either="'''word7'''",
-        rank="'''word7'''",
+        **SEARCHED,
         actor=busy.values["tenant"],
-        also="ARRAY[]::uuid[]",
     )
 
     scans = [
@@ -107,27 +133,35 @@ async def test_nearest_turns_are_read_from_the_covering_index_alone(
     assert "turns_seq_key" in _indexes(nodes)
     # A place in an arm is looked up: joined, the arm was hashed anew for each row.
     assert max(node["Actual Loops"] for node in nodes if node["Node Type"] == "CTE Scan") == 1
+    # The cosine of each is looked up by its key; by the covering index it would be searched for.
+    assert max(node["Actual Loops"] for node in scans) == 1
+    assert "turn_vectors_default_pkey" in _indexes(nodes)
 
 
-@pytest.mark.parametrize("kinds", [("fact",), ("episode", "fact", "procedure")])
+@BOTH
+@pytest.mark.parametrize(
+    "statement",
+    [retrieval.OTHERS["fact",], retrieval.OTHERS["episode", "fact", "procedure"]],
+    ids=["fact", "all"],
+)
 async def test_a_hit_of_another_kind_is_looked_up_and_its_scope_is_not_read(
-    busy: Any, kinds: tuple[str, ...]
+    busy: Any, statement: Statement, plans: str
 ) -> None:
+    await busy.begin(plans)
     nodes = await _plan(
         busy,
-        retrieval.OTHERS[kinds],
-        near="30",
-        words="30",
-        match="'''word7'''",
-        either="'''word7'''",
-        rank="'''word7'''",
-        also="ARRAY[]::uuid[]",
+        statement,
+        **SEARCHED,
     )
 
     [rows] = [node for node in nodes if node.get("Relation Name") == "facts"]
     assert rows.get("Index Name") == "facts_pkey"
     assert rows["Actual Loops"] >= 30
     assert rows.get("Rows Removed by Filter", 0) == 0
+    cosines = [node for node in nodes if node.get("Relation Name") == "fact_vectors_default"]
+    assert {node["Index Name"] for node in cosines if node["Actual Loops"] >= 30} == {
+        "fact_vectors_default_pkey"
+    }
 
 
 @pytest.mark.parametrize(("few", "looked_up"), [("5000", 3_001), ("2000", 0)])
@@ -140,16 +174,10 @@ async def test_what_passes_a_filter_is_looked_up_if_it_is_little_and_read_at_onc
     nodes = await _plan(
         busy,
         made[0],
-        near="30",
-        words="30",
+        **SEARCHED,
         newest="30",
         wanted="30",
         few=few,
-        around="ARRAY[-2, -1, 0, 1, 2]",
-        match="'''word7'''",
-        either="'''word7'''",
-        rank="'''word7'''",
-        also="ARRAY[]::uuid[]",
         f0="ARRAY['User']",
         f1="ARRAY['User']",
     )
@@ -163,20 +191,88 @@ async def test_what_passes_a_filter_is_looked_up_if_it_is_little_and_read_at_onc
     assert all(node["Actual Rows"] * node["Actual Loops"] <= 3_500 for node in rows)
 
 
-async def test_document_frequencies_are_looked_up_and_nothing_is_counted(busy: Any) -> None:
+@BOTH
+async def test_document_frequencies_are_looked_up_and_nothing_is_counted(
+    busy: Any, plans: str
+) -> None:
+    await busy.begin(plans)
     nodes = await _plan(
         busy,
         statistics.READ,
-        terms="ARRAY['word7', 'word8']",
-        names="ARRAY['word7', 'what']",
-        things_max="20",
-        actors_max="200",
-        pending_max="512",
+        **COUNTED,
     )
 
     assert {"term_stats_pkey", "turns_uncounted_idx"} <= _indexes(nodes)
+    assert "term_stats_spelling_idx" not in _indexes(nodes)
     read = sum(node["Actual Rows"] for node in nodes if node.get("Relation Name") == "term_stats")
     assert read <= 10
+
+
+async def test_a_plan_that_is_kept_from_an_empty_database_reads_no_table_whole(
+    empty: Any,
+) -> None:
+    await empty.begin("kept")
+
+    turns_read = await _plan(empty, retrieval.TURNS, **SEARCHED)
+    others_read = await _plan(empty, retrieval.PROCEDURES, **SEARCHED)
+    known = await _plan(empty, statistics.READ, **COUNTED)
+
+    for nodes in (turns_read, others_read, known):
+        assert not [node for node in nodes if node["Node Type"] == "Seq Scan"]
+
+
+@pytest.mark.parametrize("held", [0, 4], ids=["none", "four"])
+@pytest.mark.parametrize("analysed", [False, True], ids=["unknown", "analysed"])
+async def test_plans_that_were_kept_of_next_to_nothing_end_when_a_table_has_doubled(
+    growing: Any, *, held: int, analysed: bool
+) -> None:
+    """What is as cheap as anything else among four goes through thousands for each of hundreds."""
+    busy, plans = growing.busy, KeptPlans()
+    unit = Unit(busy.connection, busy.scope.tenant.id, seconds=30)
+    hot = {
+        "turns": (retrieval.TURNS, SEARCHED),
+        "of_actor": (retrieval.TURNS_OF_ACTOR, {**SEARCHED, "actor": busy.values["tenant"]}),
+        "known": (statistics.READ, COUNTED),
+        "inside": (arms.INSIDE["turn"], INSIDE),
+    }
+
+    async def passed_over() -> dict[str, int]:
+        """The rows that each went by and did not want."""
+        found = {
+            name: await _plan(busy, statement, kept=name, **values)
+            for name, (statement, values) in hot.items()
+        }
+        return {name: _passed_over(nodes) for name, nodes in found.items()}
+
+    await growing.grow(held)
+    if analysed:
+        await growing.admin.execute("VACUUM ANALYZE")
+    await plans.look(unit)
+    assert [plans.renewing(busy.connection) for _ in range(2)] == ["DISCARD PLANS; ", ""]
+    await busy.begin("kept")
+    await passed_over()
+    await growing.grow(3_000)
+    await plans.look(unit)
+    await busy.connection.execute(plans.renewing(busy.connection))
+
+    assert await passed_over() == dict.fromkeys(hot, 0)
+    assert plans.renewing(busy.connection) == ""
+
+
+async def test_without_that_they_would_go_on(growing: Any) -> None:
+    busy = growing.busy
+    await busy.begin("kept")
+    await _plan(busy, retrieval.TURNS, kept="turns", **SEARCHED)
+    await growing.grow(3_000)
+
+    nodes = await _plan(busy, retrieval.TURNS, kept="turns", **SEARCHED)
+
+    assert _passed_over(nodes) > 100_000
+
+
+def _passed_over(nodes: list[dict[str, Any]]) -> int:
+    """The rows that were read and were not wanted."""
+    return sum(node.get("Rows Removed by Filter", 0) * node["Actual Loops"] for node in nodes)
 
 
 async def test_what_happened_at_a_time_is_found_by_its_time(busy: Any) -> None:
@@ -201,9 +297,11 @@ async def test_what_happened_at_a_time_is_found_by_its_time(busy: Any) -> None:
         ("lexical_actor('word7', 'word7', {scopes}, {tenant}, 30)", "turns_tsv_idx"),
     ],
 )
+@BOTH
 async def test_the_lexical_arm_uses_its_index_behind_the_policy(
-    busy: Any, servers: Any, call: str, index: str
+    busy: Any, servers: Any, call: str, index: str, plans: str
 ) -> None:
+    await busy.begin(plans)
     used = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = $1"
     before = await busy.connection.fetchval(used, index)
 
@@ -232,7 +330,9 @@ async def test_words_spelt_alike_are_found_by_their_index(busy: Any) -> None:
     assert after > before
 
 
-async def test_rows_by_id_come_from_the_primary_key(busy: Any) -> None:
+@BOTH
+async def test_rows_by_id_come_from_the_primary_key(busy: Any, plans: str) -> None:
+    await busy.begin(plans)
     ids = await busy.connection.fetch("SELECT id FROM mnemic.turns LIMIT 10")
     listed = ", ".join(f"'{row['id']}'" for row in ids)
 

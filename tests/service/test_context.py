@@ -149,7 +149,7 @@ async def test_an_episode_that_hardly_answers_is_left_out_and_said_to_be(
     talk = a_conversation(["The support rota is on call on Fridays.", "Understood."])
     await memory.sessions.append(talk, scope=scope.session("s"))
     await memory.sessions.end(scope=scope.session("s"))
-    hardly, well = "Who made the rota of the kitchen?", "Is the support rota on call on Fridays?"
+    hardly, well = "Who is on the rota of the kitchen?", "Is the support rota on call on Fridays?"
 
     made = {
         asked: await memory.context(asked, scope=scope, budget="deep") for asked in (hardly, well)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import asyncpg
@@ -17,7 +18,9 @@ from mnemic.errors import (
     SchemaMismatch,
     StoreUnavailable,
 )
+from mnemic.model.moment import Moment
 from mnemic.settings import DatabaseSettings
+from mnemic.store import kept_plans
 from mnemic.store.statement import Statement, every_statement
 from mnemic.store.unit import Database, Unit
 from mnemic.testing import a_scope
@@ -302,6 +305,60 @@ async def test_behind_a_pooler_the_settings_travel_with_the_transaction(database
     await served.close()
 
     assert (inside, path, plans) == ("1234ms", "mnemic, public", "force_custom_plan")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({}, ("force_custom_plan", "on")),
+        ({"keep_plans": True}, ("force_generic_plan", "off")),
+        (
+            {"keep_plans": True, "moment": Moment(known_at=datetime(2026, 3, 1, tzinfo=UTC))},
+            ("force_custom_plan", "on"),
+        ),
+    ],
+    ids=["anew", "kept", "past"],
+)
+async def test_a_unit_may_keep_its_plans_and_leaves_none_of_it_to_the_next(
+    database: Any, asked: dict[str, Any], told: tuple[str, str]
+) -> None:
+    served = database.serve(pool_max=1)
+    await _planning(served, keep_plans=True)  # the first looks how large the tables are
+
+    inside = await _planning(served, **asked)
+    after = await _planning(served)
+    await served.close()
+
+    assert inside == told
+    assert after == ("force_custom_plan", "on")
+
+
+async def test_behind_a_pooler_no_plan_is_kept(database: Any) -> None:
+    served = database.serve(pgbouncer=True, pool_max=1)
+
+    plans = [await _planning(served, keep_plans=True) for _ in range(2)]
+    await served.close()
+
+    assert plans == [("force_custom_plan", "on")] * 2
+
+
+async def test_beside_many_partitions_no_plan_is_kept(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan that is kept locks each tenant's."""
+    monkeypatch.setattr(kept_plans, "PARTITIONS_MAX", -1)  # the one of all the others is too many
+    served = database.serve(pool_max=1)
+
+    plans = [await _planning(served, keep_plans=True) for _ in range(2)]
+    await served.close()
+
+    assert plans == [("force_custom_plan", "on")] * 2
+
+
+async def _planning(served: Database, **asked: Any) -> tuple[str, str]:
+    async with served.open_unit(a_scope().tenant.id, read_only=True, **asked) as unit:
+        ask = unit.connection.fetchval
+        return await ask("SHOW plan_cache_mode"), await ask("SHOW enable_seqscan")
 
 
 async def test_every_statement_fits_the_schema(served: Database) -> None:

@@ -48,7 +48,10 @@ async def read_question(
 ) -> tuple[QueryWords, ScopeStatistics]:
     """`understood`, by the statistics of now."""
     statistics = await tools.transact(
-        scope.tenant.id, lambda unit: statistics_of(unit, query, scope), read_only=True
+        scope.tenant.id,
+        lambda unit: statistics_of(unit, query, scope),
+        read_only=True,
+        keep_plans=True,
     )
     return await understood(tools, query, scope, statistics)
 

@@ -24,7 +24,7 @@ from mnemic.service.calibration import scale_of
 from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
 from mnemic.service.question import arms_for, read_question
 from mnemic.service.rerank import asked
-from mnemic.service.routing import routing_of
+from mnemic.service.routing import may_keep_plans, routing_of
 from mnemic.service.tools import Tools
 from mnemic.store.explaining import explained
 from mnemic.store.filtered import parted
@@ -149,7 +149,8 @@ async def searched(
             route=legs,
         )
 
-    done = await tools.transact(scope.tenant.id, search, read_only=True)
+    keep = query.filters is None and may_keep_plans(statistics, tools.settings.recall)
+    done = await tools.transact(scope.tenant.id, search, read_only=True, keep_plans=keep)
     return await _reranked(tools, query, done)
 
 

@@ -64,7 +64,7 @@ async def recall_again(
                 return await _filled(unit, scope, outline, started=started)
         return await statistics_of(unit, query, scope)
 
-    read = await tools.transact(scope.tenant.id, first, read_only=True)
+    read = await tools.transact(scope.tenant.id, first, read_only=True, keep_plans=True)
     if isinstance(read, Recall):
         return replace(read, notes=(*notes, *read.notes))
     question = await understood(tools, query, scope, read)

@@ -9,7 +9,16 @@ from mnemic.settings import RecallSettings
 from mnemic.store.approximate import ACTOR, Routing
 from mnemic.store.statistics import ScopeStatistics
 
-__all__ = ["routing_of"]
+__all__ = ["may_keep_plans", "routing_of"]
+
+
+def may_keep_plans(statistics: ScopeStatistics, settings: RecallSettings) -> bool:
+    """Whether the search of a question without a filter may go by plans that do not see its values.
+
+    An index of the tenant's own is taken only by a plan that sees the tenant; so no leg may be as
+    long as that. How many pass a filter decides its plan.
+    """
+    return statistics.corpus.documents <= settings.exact_scan_rows_max
 
 
 def routing_of(

@@ -69,10 +69,20 @@ class Tools:
         work: Callable[[Unit], Awaitable[T]],
         *,
         read_only: bool = False,
+        keep_plans: bool = False,
     ) -> T:
-        """`work` in one transaction of `tenant`; see `Database.transact`."""
+        """`work` in one transaction of `tenant`; see `Database.transact`.
+
+        The statements of the past have no kept plans: what they read depends on the moment.
+        """
         moment = None if tenant is None else self.moment
-        return await self.database.transact(tenant, work, read_only=read_only, moment=moment)
+        return await self.database.transact(
+            tenant,
+            work,
+            read_only=read_only,
+            moment=moment,
+            keep_plans=keep_plans and moment is None,
+        )
 
     def at(self, moment: Moment) -> Self:
         """Tools that read what was known and true then, by the clock of then; they write nothing.

@@ -72,7 +72,7 @@ _PASSING = """
       SELECT p.id, p.actor_id, (v.embedding <#> CAST(:vector AS halfvec)) + 0 AS distance
         FROM passing p
        CROSS JOIN LATERAL (SELECT v.embedding FROM mnemic.{noun}_vectors v
-                            WHERE {{tenant:v}} AND v.model_id = :model AND v.memory_id = p.id
+                            WHERE {{owned:v}} AND v.model_id = :model AND v.memory_id = p.id
                            OFFSET 0) v
        WHERE (SELECT s.few FROM size s)
       UNION ALL

@@ -27,7 +27,10 @@ __all__ = ["past_template"]
 SCHEMA = "mnemic"
 _CALL = re.compile(r"\bmnemic\.(lexical\w*|similar_terms)\(")
 _TABLE = re.compile(r"\bmnemic\.(\w+)\b(?!\()")
-_BY_KEY = re.compile(r"\s+\w+\s+WHERE\s+\{tenant:")
+_BY_KEY = re.compile(
+    r"\s+(\w+)\s+WHERE\s+(?:\{tenant:"
+    r"|\{owned:\w+\} AND \1\.model_id = :model AND \1\.memory_id = )"
+)
 _LIVE = re.compile(r"\b([a-z]+)\.status = 'live'")
 _COUNTS = "counted_then"
 _ALIKE_MIN = 0.2  # as the function has it
@@ -351,7 +354,8 @@ def _counted(text: str, within: str) -> str:
             FROM held_then h
            GROUP BY h.tenant_id, h.scope_id, GROUPING SETS ((), (h.actor), (h.role))
           HAVING grouping(h.actor, h.role) = 3 OR h.actor IS NOT NULL OR h.role IS NOT NULL)"""
-    given = text.strip()
+    # Of counts that were just made each row is compared once: no index serves the look-up by keys.
+    given = text.strip().replace("s.term = w.term OFFSET 0", "s.term = w.term")
     return f"{counts}, {given[5:]}" if given.startswith("WITH ") else f"{counts} {given}"
 
 

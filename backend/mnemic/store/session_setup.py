@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 import orjson
 
@@ -12,7 +11,7 @@ from mnemic.settings import DatabaseSettings
 from mnemic.store.vectors_codec import decode_halfvec, encode_halfvec
 from mnemic.store.working.jsonb import jsonb_of_body
 
-__all__ = ["beginning", "prepare_behind_pooler", "prepare_connection", "session_settings"]
+__all__ = ["prepare_behind_pooler", "prepare_connection", "session_settings"]
 
 
 def session_settings(settings: DatabaseSettings) -> dict[str, str]:
@@ -30,22 +29,6 @@ def session_settings(settings: DatabaseSettings) -> dict[str, str]:
         "jit": "off",
         "timezone": "UTC",
     }
-
-
-def beginning(tenant: UUID, settings: DatabaseSettings, *, read_only: bool) -> str:
-    """What begins a unit of `tenant`, in one round trip.
-
-    The tenant is a UUID object, so its text cannot carry SQL.
-    """
-    mode = " READ ONLY" if read_only else ""
-    text = f"BEGIN{mode}; SELECT set_config('mnemic.tenant_id', '{tenant}', true)"
-    if settings.pgbouncer:
-        text += "".join(
-            f", set_config('{name}', '{value}', true)"
-            for name, value in session_settings(settings).items()
-            if name != "application_name"  # the pooler's own, for each of its clients
-        )
-    return text
 
 
 async def prepare_connection(connection: Any) -> None:

@@ -22,6 +22,7 @@ from mnemic.errors import ConfigurationError, MnemicError, StoreUnavailable
 from mnemic.model.moment import Moment
 from mnemic.model.scope import TenantId
 from mnemic.settings import DatabaseSettings
+from mnemic.store.beginning import Beginning
 from mnemic.store.deadline import Deadline
 from mnemic.store.embedding_models import EmbeddingModelStore
 from mnemic.store.ending import commit, roll_back
@@ -43,7 +44,6 @@ from mnemic.store.procedures import ProcedureStore
 from mnemic.store.retrieval import RetrievalStore
 from mnemic.store.scopes import ScopeStore
 from mnemic.store.session_setup import (
-    beginning,
     prepare_behind_pooler,
     prepare_connection,
     session_settings,
@@ -87,6 +87,7 @@ class Unit:
         self.seconds = seconds
         self.deadline = Deadline(seconds)
         self.moment = moment
+        self.keeps_plans = False
 
     async def fetch(self, statement: Statement, **values: object) -> list[asyncpg.Record]:
         """All rows; the tenant is bound by the unit, never by the caller."""
@@ -236,6 +237,7 @@ class Database:
         self._url = url.replace("postgresql+asyncpg://", "postgresql://", 1)
         self._settings = settings
         self._session = session_settings(settings)
+        self.beginning = Beginning(settings)
         self._pools: PerLoop[asyncio.Future[asyncpg.Pool]] = PerLoop(_terminate)
 
     @property
@@ -276,10 +278,12 @@ class Database:
         *,
         read_only: bool = False,
         moment: Moment | None = None,
+        keep_plans: bool = False,
     ) -> AsyncIterator[Unit]:
         """One transaction of `tenant`; without a tenant, no row of any tenant is visible.
 
-        With a `moment` it reads what was known and true then, and writes nothing.
+        With a `moment` it reads what was known and true then, and writes nothing. Plans are made
+        for the values of each call; with `keep_plans` they may be kept, of the present alone.
 
         Raises `StoreUnavailable` if no connection is free within
         `database.acquire_timeout_seconds` or the server is away, `OutcomeUnknown` if the
@@ -292,8 +296,9 @@ class Database:
         unit = Unit(connection, tenant or _NO_TENANT, seconds=seconds, moment=moment)
         try:
             try:
-                with unit.deadline:
-                    await self._begin(connection, unit.tenant, read_only=reads)
+                await self.beginning.of(
+                    unit, read_only=reads, keep_plans=keep_plans and moment is None
+                )
                 yield unit
             except BaseException as fault:
                 await roll_back(connection, fault)
@@ -316,11 +321,14 @@ class Database:
         *,
         read_only: bool = False,
         moment: Moment | None = None,
+        keep_plans: bool = False,
     ) -> T:
         """`work` in a unit, run again as a whole after a deadlock or a lost race."""
         for attempt in range(self._settings.retry_max + 1):
             try:
-                async with self.open_unit(tenant, read_only=read_only, moment=moment) as unit:
+                async with self.open_unit(
+                    tenant, read_only=read_only, moment=moment, keep_plans=keep_plans
+                ) as unit:
                     result = await work(unit)
                     if not read_only and "tombstones" in vars(unit):  # if it was asked
                         await unit.tombstones.hold()
@@ -357,9 +365,6 @@ class Database:
         """
         with suppress(*LOST):
             await pool.release(connection, timeout=self._settings.acquire_timeout_seconds)
-
-    async def _begin(self, connection: Any, tenant: UUID, *, read_only: bool) -> None:
-        await connection.execute(beginning(tenant, self._settings, read_only=read_only))
 
     async def close(self) -> None:
         """The running loop's pool is closed; those of other loops end with them.

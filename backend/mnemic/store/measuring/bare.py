@@ -75,16 +75,21 @@ class Recorder(Database):
         *,
         read_only: bool = False,
         moment: Moment | None = None,
+        keep_plans: bool = False,
     ) -> T:
         """As `Database.transact`, noted."""
         sent: list[tuple[str, list[object]]] = []
 
+        begin = ""
+
         async def noted(unit: Unit) -> T:
+            nonlocal begin
+            begin = self._inner.beginning.text(unit, read_only=read_only)
             return await work(_NotingUnit(unit, sent))
 
-        answer = await self._inner.transact(tenant, noted, read_only=read_only, moment=moment)
-        mode = " READ ONLY" if read_only else ""
-        begin = f"BEGIN{mode}; SELECT set_config('mnemic.tenant_id', '{tenant}', true)"
+        answer = await self._inner.transact(
+            tenant, noted, read_only=read_only, moment=moment, keep_plans=keep_plans
+        )
         self.transactions.append(Transaction(begin, tuple(sent)))
         return answer
 

@@ -3,13 +3,18 @@
 -- the counts are exact although they are kept outside the writers' transactions).
 -- Also the things with several names, of which the question may hold one, and how often the tenant
 -- was written to: in the same snapshot, so that it tells whether an answer still holds.
+-- Each term is looked up by its whole key: by fewer columns a plan that does not know the tenant
+-- takes the index of spellings, three times as slow.
 -- :scopes, :terms, :names, :actors_max, :things_max, :pending_max.
 -- Index: term_stats_pkey, entities_name_key, *_uncounted_idx, tenant_generations_pkey.
-SELECT s.kind, s.term, CAST(sum(s.documents) AS bigint) AS documents,
+SELECT 'term' AS kind, w.term, CAST(sum(s.documents) AS bigint) AS documents,
        CAST(sum(s.occurrences) AS bigint) AS occurrences
-  FROM mnemic.term_stats s
- WHERE {owned:s} AND s.kind = 'term' AND s.term = ANY(CAST(:terms AS text[]))
- GROUP BY s.kind, s.term
+  FROM unnest(CAST(:terms AS text[])) AS w(term)
+ CROSS JOIN unnest(CAST(:scopes AS uuid[])) AS o(scope_id)
+ CROSS JOIN LATERAL (
+   SELECT s.documents, s.occurrences FROM mnemic.term_stats s
+    WHERE {tenant:s} AND s.scope_id = o.scope_id AND s.kind = 'term' AND s.term = w.term OFFSET 0) s
+ GROUP BY w.term
 UNION ALL
 SELECT s.kind, s.term, CAST(sum(s.documents) AS bigint), CAST(sum(s.occurrences) AS bigint)
   FROM mnemic.term_stats s

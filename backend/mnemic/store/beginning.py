@@ -1,0 +1,65 @@
+"""How a unit begins: in one round trip, with its tenant and with how its plans are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from mnemic.settings import DatabaseSettings
+from mnemic.store.kept_plans import SETTINGS, KeptPlans
+from mnemic.store.session_setup import session_settings
+
+if TYPE_CHECKING:
+    from mnemic.store.unit import Unit
+
+__all__ = ["Beginning", "beginning"]
+
+
+def beginning(
+    tenant: UUID, settings: DatabaseSettings, *, read_only: bool, keep_plans: bool = False
+) -> str:
+    """What begins a unit of `tenant`, in one round trip.
+
+    Its plans are made anew for each call, or kept in the session: see `kept_plans`. The tenant is a
+    UUID object, so its text cannot carry SQL.
+    """
+    mode = " READ ONLY" if read_only else ""
+    told = SETTINGS if keep_plans else {}
+    if settings.pgbouncer:
+        told = session_settings(settings)
+        del told["application_name"]  # the pooler's own, for each of its clients
+    text = f"BEGIN{mode}; SELECT set_config('mnemic.tenant_id', '{tenant}', true)"
+    return text + "".join(
+        f", set_config('{name}', '{value}', true)" for name, value in told.items()
+    )
+
+
+class Beginning:
+    """Begins the units of a database, and knows whether their plans may be kept."""
+
+    def __init__(self, settings: DatabaseSettings) -> None:
+        self._settings = settings
+        self._plans = KeptPlans()
+
+    async def of(self, unit: Unit, *, read_only: bool, keep_plans: bool) -> None:
+        """The transaction has begun.
+
+        Behind a pooler no statement is kept, and nor is a plan. The unit that looks at the tables,
+        once a second, makes its plans anew.
+        """
+        plans, first = self._plans, ""
+        keeps = keep_plans and not self._settings.pgbouncer
+        look = keeps and plans.is_due
+        if keeps and not look and plans.may_keep:
+            unit.keeps_plans = True
+            first = plans.renewing(unit.connection)
+        with unit.deadline:
+            await unit.connection.execute(first + self.text(unit, read_only=read_only))
+        if look:
+            await plans.look(unit)
+
+    def text(self, unit: Unit, *, read_only: bool) -> str:
+        """What the unit begins with."""
+        return beginning(
+            unit.tenant, self._settings, read_only=read_only, keep_plans=unit.keeps_plans
+        )
