@@ -33,6 +33,7 @@ class OnceOpen:
     def __init__(self, inner: Embedder) -> None:
         self.inner = inner
         self.signature = inner.signature
+        self.in_process = inner.in_process
 
     async def embed(self, texts: list[str]) -> list[Vector]:
         return await self.inner.embed(texts)

@@ -261,7 +261,7 @@ async def test_a_cache_costs_a_new_question_no_transaction(tools: Tools, scope: 
     await memory.store_fact(a_fact(subject="The carts"), scope=scope)
     after = await asked()
 
-    assert first == [1, 2]  # statistics; candidates and rows
+    assert first == [3]  # statistics, candidates, rows
     assert again == [2]  # the count of writes, rows
     assert after == [2, 2]  # the count before the statistics
 

@@ -14,8 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.model.cues import Cues, DateMention
-from mnemic.model.ranking import Candidate, Corpus, QueryWords, Weights, score
-from mnemic.model.ranking_values import Alias
+from mnemic.model.ranking import (
+    Candidate,
+    Corpus,
+    QueryWords,
+    Weights,
+    in_order,
+    score,
+    weighed,
+)
+from mnemic.model.ranking_values import TURN, Alias
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 CORPUS = Corpus(
@@ -164,6 +172,24 @@ def test_every_part_is_finite_and_bounded(
         assert all(0.0 <= part <= 1.0 for part in hit.reasons[:5])
         assert hit.score == pytest.approx(sum(hit.reasons[4:]))
         assert abs(hit.reasons.bounded) <= BOUNDED_MAX / 2
+
+
+@given(candidates(), corpora(), any_time)
+def test_turns_that_are_weighed_before_the_others_score_as_with_them(
+    found: list[Candidate], corpus: Corpus, now: datetime
+) -> None:
+    """Of a session are turns alone."""
+    turns = [one for one in found if one.kind == TURN]
+    others = [one._replace(session_id=None, seq=None) for one in found if one.kind != TURN]
+    meant = any(one.cosine is not None for one in found)
+
+    apart = [
+        hit
+        for part in (turns, others)
+        for hit in weighed(QUERY, part, corpus, now=now, meant=meant)
+    ]
+
+    assert in_order(apart) == score(QUERY, [*others, *turns], corpus, now=now)
 
 
 @given(candidates(), st.randoms())

@@ -45,6 +45,11 @@ class CachedEmbedder:
         return self._inner.signature
 
     @property
+    def in_process(self) -> bool:
+        """Whether the inner embedder's model runs in this process."""
+        return bool(getattr(self._inner, "in_process", False))
+
+    @property
     def hits(self) -> int:
         """Texts answered without asking the model for them."""
         return self._hits

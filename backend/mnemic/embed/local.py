@@ -54,6 +54,9 @@ class LocalEmbedder:
     that one thread works on at a time: a cancelled call ends between two batches.
     """
 
+    in_process = True
+    """No network is waited for, and a text that is embedded for nothing costs nobody anything."""
+
     def __init__(self, *, threads: int = 1, batch_max: int = 64) -> None:
         self._threads = threads
         self._batch_max = batch_max

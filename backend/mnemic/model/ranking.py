@@ -52,9 +52,12 @@ __all__ = [
     "Weights",
     "about_other_actor",
     "above_floor",
+    "has_cosine",
+    "in_order",
     "inverse_frequencies",
     "score",
     "surest",
+    "weighed",
 ]
 
 DEFAULT_WEIGHTS = Weights()
@@ -98,8 +101,28 @@ def score(
 
     The order of the candidates does not matter. Neighbours are looked for among the candidates.
     """
+    return in_order(weighed(query, candidates, corpus, weights, now=now))
+
+
+def weighed(
+    query: QueryWords,
+    candidates: Sequence[Candidate],
+    corpus: Corpus,
+    weights: Weights = DEFAULT_WEIGHTS,
+    *,
+    now: datetime,
+    meant: bool | None = None,
+) -> list[Scored]:
+    """Every candidate with its score, in the order of the candidates.
+
+    Turns may be weighed before other kinds are there, if it is told whether any of all has a
+    cosine (`meant`); else it is seen here.
+    """
     sessions = _sessions(candidates)
-    arms = _arms(query, candidates, sessions, corpus, weights)
+    if meant is None:
+        meant = has_cosine(candidates)
+    meaning = _meaning_weight(corpus, weights) if meant else 0.0
+    arms = _arms(query, candidates, sessions, corpus, weights, meaning)
     bases = [arm[-1] for arm in arms]
     signals = _Signals(query, corpus, weights, now)
     scored = []
@@ -112,10 +135,20 @@ def score(
         )
         added = around + signals.of(candidate)
         scored.append(_scored((candidate, base + sum(added), _reasons(arm + added))))
-    scored.sort(key=_score_of, reverse=True)
-    if len({one.score for one in scored}) < len(scored):
-        scored.sort(key=_order)  # ties are rare, and to tell them apart takes as long as a score
     return scored
+
+
+def in_order(scored: Iterable[Scored]) -> list[Scored]:
+    """The best first; ties go to the newer, then to the lower id."""
+    ordered = sorted(scored, key=_score_of, reverse=True)
+    if len({one.score for one in ordered}) < len(ordered):
+        ordered.sort(key=_order)  # ties are rare, and to tell them apart takes as long as a score
+    return ordered
+
+
+def has_cosine(candidates: Iterable[Candidate]) -> bool:
+    """Whether meaning is known of any of them."""
+    return any(candidate.cosine is not None for candidate in candidates)
 
 
 def _order(hit: Scored) -> tuple[float, float, int]:
@@ -142,6 +175,7 @@ def _arms(
     sessions: Sequence[_Session],
     corpus: Corpus,
     weights: Weights,
+    meaning: float,
 ) -> list[_Arms]:
     """Cosine, nb, pair, lex and base of every candidate, in the order of the candidates."""
     idf = inverse_frequencies(query.stems, corpus)
@@ -154,8 +188,6 @@ def _arms(
     undamped = weights.k1 * (1.0 - weights.b)
     average = corpus.average_length if math.isfinite(corpus.average_length) else 1.0
     damping = weights.k1 * weights.b / max(average, 1.0)
-    known = any(candidate.cosine is not None for candidate in candidates)
-    meaning = _meaning_weight(corpus, weights) if known else 0.0
     arms = []
     for candidate, count, session in zip(candidates, counts, sessions, strict=True):
         nb = pair = 0.0

@@ -24,11 +24,11 @@ from mnemic.service.parsing import (
     checked_scope,
 )
 from mnemic.service.question import arms_at_hand, arms_for
-from mnemic.service.recall import ranked
 from mnemic.service.record_procedure import PROCEDURE, checked_steps
 from mnemic.service.rights import require_write
 from mnemic.service.tools import Tools
 from mnemic.service.triggers import matching
+from mnemic.service.weighing import Weighing
 from mnemic.service.witness import Write, committed, land_and_show, land_once, request_digest
 from mnemic.store.embedding_models import RegisteredModel
 from mnemic.store.retrieval import CandidateQuery
@@ -118,7 +118,7 @@ class _Search:
         found = await unit.retrieval.procedures(self.scope, arms)
         candidates = [candidate for candidate, _ in found]
         scale = scale_of(self.tools, model)
-        scored = ranked(self.tools, learnt.words, candidates, learnt.statistics, scale)
+        scored = Weighing(self.tools, learnt.words, learnt.statistics, scale).all(candidates)
         learnt.asked.like(scored[:CANDIDATES_MAX])
         # Only those that may be among the answers are read as a whole: the best by what they are
         # weighed by, and those of which no more is known than that their trigger matches.

@@ -70,18 +70,24 @@ async def arms_for(
 
 
 def arms_at_hand(
-    tools: Tools, words: QueryWords, statistics: ScopeStatistics, scope: Scope
+    tools: Tools,
+    words: QueryWords,
+    statistics: ScopeStatistics,
+    scope: Scope,
+    *,
+    vector: Vector | None = None,
+    limit: int = 0,
 ) -> tuple[CandidateQuery, RegisteredModel] | None:
-    """As `arms_for`, if neither the embedder nor the store has to be asked for it."""
+    """As `arms_for`, if neither the embedder nor the store has to be asked for it.
+
+    The `vector` is looked up if it is not given.
+    """
     model = tools.known_model
     if model is None or not words.text or doubtful_words(tools, words, statistics):
         return None
-    vector = tools.known_vector(words.embed_text)
-    return (
-        None
-        if vector is None
-        else (_arms(tools, words, statistics, vector, model, scope, 0), model)
-    )
+    if vector is None and (vector := tools.known_vector(words.embed_text)) is None:
+        return None
+    return _arms(tools, words, statistics, vector, model, scope, limit), model
 
 
 def _arms(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,23 +10,25 @@ from functools import partial
 from uuid import UUID
 
 from mnemic.errors import InvalidInput
-from mnemic.model.embedding import CosineScale
 from mnemic.model.explanation import Explanation
 from mnemic.model.filters import checked_filter
 from mnemic.model.normalise import checked_unit, shown
-from mnemic.model.ranking import above_floor, score
-from mnemic.model.ranking_values import Candidate, QueryWords, Scored
+from mnemic.model.ranking import above_floor
+from mnemic.model.ranking_values import QueryWords
 from mnemic.model.recall import KINDS_BY_TYPE, MemoryItem, Recall, RecallQuery, kinds_of, text_of
 from mnemic.model.route import Leg
 from mnemic.model.scope import Scope
 from mnemic.service.answer import Searched, answer_of
-from mnemic.service.arms import Kinds, further, told_apart
+from mnemic.service.arms import Kinds, further, words_asked
 from mnemic.service.calibration import scale_of
+from mnemic.service.foresight import Foreseen, foreseen
 from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
-from mnemic.service.question import arms_for, read_question
+from mnemic.service.question import arms_at_hand, arms_for, statistics_of, understood
 from mnemic.service.rerank import asked
 from mnemic.service.routing import may_keep_plans, routing_of
 from mnemic.service.tools import Tools
+from mnemic.service.weighing import Weighing
+from mnemic.store.embedding_models import RegisteredModel
 from mnemic.store.explaining import explained
 from mnemic.store.filtered import parted
 from mnemic.store.retrieval import CandidateQuery, Found
@@ -36,9 +39,10 @@ __all__ = [
     "Searched",
     "answer_of",
     "explained_of",
+    "finished",
     "memories_of",
     "parse_query",
-    "ranked",
+    "read_or_searched",
     "recall",
     "searched",
 ]
@@ -104,54 +108,94 @@ async def recall(
     return replace(found, notes=(*notes, *found.notes), explanation=explanation)
 
 
-async def searched(
+async def searched(tools: Tools, query: RecallQuery, *, scope: Scope) -> Searched:
+    """Everything that a question finds, scored, and what of it comes back."""
+    async with foreseen(tools, query.text, scope) as ahead:
+        read = await tools.transact(
+            scope.tenant.id,
+            lambda unit: read_or_searched(unit, tools, query, scope, ahead),
+            read_only=True,
+            keep_plans=True,
+        )
+    return await finished(tools, query, scope, read)
+
+
+async def read_or_searched(
+    unit: Unit, tools: Tools, query: RecallQuery, scope: Scope, ahead: Foreseen
+) -> Searched | ScopeStatistics:
+    """What the question finds, if its vector is there in a moment; else what the scopes know of it.
+
+    Two round trips less than with a unit for each; but no unit waits for a network, and one that
+    keeps its plans is for what has no filter and is small.
+    """
+    statistics = await statistics_of(unit, query, scope)
+    fits = query.filters is None and may_keep_plans(statistics, tools.settings.recall)
+    if unit.keeps_plans and not fits:
+        return statistics
+    words = words_asked(tools, query.text, statistics)
+    tools.note_named(scope, named=bool(words.named))
+    vector = await ahead.vector(words.embed_text)
+    at_hand = arms_at_hand(tools, words, statistics, scope, vector=vector, limit=query.limit)
+    if at_hand is None:
+        return statistics
+    return await _found(unit, tools, query, scope, words, statistics, *at_hand)
+
+
+async def finished(
+    tools: Tools, query: RecallQuery, scope: Scope, read: Searched | ScopeStatistics
+) -> Searched:
+    """What is missing behind `read_or_searched`: the search, and the host's own order."""
+    if isinstance(read, Searched):
+        return await _reranked(tools, query, read)
+    words, statistics = await understood(tools, query, scope, read)
+    arms, model = await arms_for(tools, words, statistics, scope, limit=query.limit)
+    keep = query.filters is None and may_keep_plans(statistics, tools.settings.recall)
+    done = await tools.transact(
+        scope.tenant.id,
+        lambda unit: _found(unit, tools, query, scope, words, statistics, arms, model),
+        read_only=True,
+        keep_plans=keep,
+    )
+    return await _reranked(tools, query, done)
+
+
+async def _found(
+    unit: Unit,
     tools: Tools,
     query: RecallQuery,
-    *,
     scope: Scope,
-    question: tuple[QueryWords, ScopeStatistics] | None = None,
+    words: QueryWords,
+    statistics: ScopeStatistics,
+    arms: CandidateQuery,
+    model: RegisteredModel | None,
 ) -> Searched:
-    """Everything that a question finds, scored, and what of it comes back.
-
-    The `question` is read, if it was not read before.
-    """
-    words, statistics = question or await read_question(tools, query, scope)
-    arms, model = await arms_for(tools, words, statistics, scope, limit=query.limit)
+    """The search. The hits are read where they were found: a unit of their own costs more."""
     if query.filters is not None:
         arms = replace(arms, per_arm=max(arms.per_arm, query.limit))
-
-    ask = partial(_search, tools=tools, query=query, scope=scope, words=words, known=statistics)
+    weighing = Weighing(tools, words, statistics, scale_of(tools, model))
+    ask = partial(_search, tools=tools, query=query, scope=scope, weighing=weighing)
     wanted = min(query.limit, statistics.corpus.documents)
-
-    # The hits are read where they were found: a unit of their own is two round trips more.
-    async def search(unit: Unit) -> Searched:
-        found, all_arms, legs = await ask(unit, arms)
-        if len(found) < wanted and arms.per_arm < query.limit:  # more is there than the arms give
-            found, all_arms, legs = await ask(unit, replace(arms, per_arm=query.limit))
-        by_id = {one.candidate.id: one for one in found}
-        candidates = [one.candidate for one in found]
-        scale = scale_of(tools, model)
-        scored = ranked(tools, words, candidates, statistics, scale)
-        if query.filters is not None:
-            scored = [one for one in scored if by_id[one.candidate.id].passes]
-        shown = above_floor(scored, floor=query.floor)[: _shown_max(tools, query)]
-        return Searched(
-            words=words,
-            statistics=statistics,
-            arms=all_arms,
-            found=by_id,
-            scored=scored,
-            ordered=scored,
-            kept=shown,
-            memories=await memories_of(
-                unit, scope, [(one.candidate.kind, one.candidate.id) for one in shown]
-            ),
-            route=legs,
-        )
-
-    keep = query.filters is None and may_keep_plans(statistics, tools.settings.recall)
-    done = await tools.transact(scope.tenant.id, search, read_only=True, keep_plans=keep)
-    return await _reranked(tools, query, done)
+    found, all_arms, legs = await ask(unit, arms)
+    if len(found) < wanted and arms.per_arm < query.limit:  # more is there than the arms give
+        found, all_arms, legs = await ask(unit, replace(arms, per_arm=query.limit))
+    by_id = {one.candidate.id: one for one in found}
+    scored = weighing.all([one.candidate for one in found])
+    if query.filters is not None:
+        scored = [one for one in scored if by_id[one.candidate.id].passes]
+    shown = above_floor(scored, floor=query.floor)[: _shown_max(tools, query)]
+    return Searched(
+        words=words,
+        statistics=statistics,
+        arms=all_arms,
+        found=by_id,
+        scored=scored,
+        ordered=scored,
+        kept=shown,
+        memories=await memories_of(
+            unit, scope, [(one.candidate.kind, one.candidate.id) for one in shown]
+        ),
+        route=legs,
+    )
 
 
 def _shown_max(tools: Tools, query: RecallQuery) -> int:
@@ -207,8 +251,7 @@ async def _search(
     tools: Tools,
     query: RecallQuery,
     scope: Scope,
-    words: QueryWords,
-    known: ScopeStatistics,
+    weighing: Weighing,
 ) -> tuple[list[Found], CandidateQuery, tuple[Leg, ...]]:
     """What the arms find, all that they were asked with, and which way each went.
 
@@ -217,9 +260,10 @@ async def _search(
     settings = tools.settings.recall
     asked = _parted(query)
     plain, narrowed = asked.plain, asked.narrowed
+    words = weighing.words
     more = await further(unit, scope, words, arms, settings, asked)
     near = await unit.retrieval.approximate.nearest(
-        scope, arms, routing_of(plain, words, known, settings)
+        scope, arms, routing_of(plain, words, weighing.statistics, settings)
     )
     arms = replace(arms, further=more, given=near.ids)
     found: list[Found] = []
@@ -227,7 +271,15 @@ async def _search(
         found += await unit.retrieval.turns(scope, arms)
     others = tuple(kind for kind in plain if kind != "turn")
     if others:
-        found += await unit.retrieval.others(scope, arms, others)
+        looking = asyncio.ensure_future(unit.retrieval.others(scope, arms, others))
+        try:
+            await asyncio.sleep(0)  # the statement is on its way
+            weighing.ahead([one.candidate for one in found])
+            found += await looking
+        except BaseException:
+            looking.cancel()
+            await asyncio.wait({looking})  # no unit ends while a statement of it is under way
+            raise
     if query.filters is not None and narrowed:
         found += await unit.filtered.search(scope, arms, query.filters, narrowed)
     return found, arms, near.legs
@@ -244,38 +296,6 @@ def _parted(query: RecallQuery) -> Kinds:
     if not query.text:
         plain, narrowed = (), plain + narrowed
     return Kinds(plain, narrowed, query.filters)
-
-
-def ranked(
-    tools: Tools,
-    words: QueryWords,
-    candidates: Sequence[Candidate],
-    statistics: ScopeStatistics,
-    scale: CosineScale | None,
-) -> list[Scored]:
-    """The candidates by their scores, the best first."""
-    known = frozenset(statistics.actors)
-    told = [_spoken_by(one, known) if one.kind == "fact" else one for one in candidates]
-    told = _rescaled(told, scale)
-    if words.unread:
-        told = told_apart(told)
-    weights = tools.settings.ranking.weights()
-    return score(words, told, statistics.corpus, weights, now=tools.now())
-
-
-def _spoken_by(candidate: Candidate, actors: frozenset[str]) -> Candidate:
-    """A fact counts as said by its subject only if that is somebody who speaks here."""
-    return candidate if candidate.actor in actors else candidate._replace(actor="")
-
-
-def _rescaled(candidates: list[Candidate], scale: CosineScale | None) -> list[Candidate]:
-    """Cosines of another model than the default one, on the scale that the weights are set on."""
-    if scale is None or scale == CosineScale():
-        return candidates
-    return [
-        one if one.cosine is None else one._replace(cosine=scale.apply(one.cosine))
-        for one in candidates
-    ]
 
 
 async def memories_of(

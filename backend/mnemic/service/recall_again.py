@@ -13,11 +13,11 @@ from mnemic.model.fact import Fact
 from mnemic.model.normalise import digest
 from mnemic.model.recall import Hit, MemoryItem, Recall, RecallQuery
 from mnemic.model.scope import Scope
-from mnemic.service.answer import answer_of
+from mnemic.service.answer import Searched, answer_of
 from mnemic.service.caches import Outlines
+from mnemic.service.foresight import foreseen
 from mnemic.service.parsing import checked_scope
-from mnemic.service.question import statistics_of, understood
-from mnemic.service.recall import memories_of, recall, searched
+from mnemic.service.recall import finished, memories_of, read_or_searched, recall
 from mnemic.service.tools import Tools
 from mnemic.store.statistics import ScopeStatistics
 from mnemic.store.unit import Unit
@@ -55,25 +55,28 @@ async def recall_again(
         return await recall(tools, query, scope=scope, notes=notes, explain=explain)
     key, now, started = _key(scope, repr(query)), tools.now(), time.perf_counter()
 
+    held = cache.holds(key, now=now)
+
     # An answer that is known is looked up where else the statistics are read, or before them: in
     # no case does it cost a transaction.
-    async def first(unit: Unit) -> Recall | ScopeStatistics:
-        if cache.holds(key, now=now):
+    async def first(unit: Unit) -> Recall | Searched | ScopeStatistics:
+        if held:
             generation = await unit.generations.read()
             if outline := cache.get(key, generation=generation, now=now):
                 return await _filled(unit, scope, outline, started=started)
-        return await statistics_of(unit, query, scope)
+        return await read_or_searched(unit, tools, query, scope, ahead)
 
-    read = await tools.transact(scope.tenant.id, first, read_only=True, keep_plans=True)
+    async with foreseen(tools, "" if held else query.text, scope) as ahead:
+        read = await tools.transact(scope.tenant.id, first, read_only=True, keep_plans=True)
     if isinstance(read, Recall):
         return replace(read, notes=(*notes, *read.notes))
-    question = await understood(tools, query, scope, read)
-    done = await searched(tools, query, scope=scope, question=question)
+    done = await finished(tools, query, scope, read)
     found = answer_of(tools, query, done, started=started)
     if found.lasts and not found.degraded:
         # Counted in the snapshot of the statistics, before the candidates: a write between the two
         # ends this answer, and none that the answer has not seen lets it stand.
-        cache.put(key, _outlined(found), generation=read.generation, now=now)
+        generation = done.statistics.generation
+        cache.put(key, _outlined(found), generation=generation, now=now)
     return replace(found, notes=(*notes, *found.notes))
 
 

@@ -22,7 +22,7 @@ from mnemic.errors import (
 from mnemic.model.embedding import DIMENSIONS_MAX, Embedder, Vector, checked_vector
 from mnemic.model.moment import Moment
 from mnemic.model.reranker import Reranker
-from mnemic.model.scope import TenantId
+from mnemic.model.scope import Scope, TenantId
 from mnemic.model.token_count import EstimatedTokens, TokenCounter
 from mnemic.service.caches import Caches
 from mnemic.settings import CacheSettings, MemorySettings
@@ -35,6 +35,7 @@ __all__ = ["Tools"]
 
 T = TypeVar("T")
 _TENANTS_NOTED_MAX = 10_000
+_SCOPES_NOTED_MAX = 10_000
 # A past prompt is rebuilt for whoever asks why, not within an agent's turn.
 _PAST_DEADLINE_MS = 10_000
 log = structlog.get_logger("mnemic")
@@ -58,6 +59,7 @@ class Tools:
     caches: Caches = field(default_factory=lambda: Caches(CacheSettings()))
     _live_model: RegisteredModel | None = None
     _written: Counter[TenantId] = field(default_factory=Counter)
+    _named: set[UUID] = field(default_factory=set)
 
     def now(self) -> datetime:
         """The time, in UTC."""
@@ -159,6 +161,25 @@ class Tools:
     def known_vector(self, text: str) -> Vector | None:
         """The vector of a text that was embedded lately, without asking the embedder for it."""
         return self.embedder.known(text) if isinstance(self.embedder, CachedEmbedder) else None
+
+    @property
+    def embeds_here(self) -> bool:
+        """Whether the model runs in this process: it is soon done, and costs nobody anything."""
+        inner = self.embedder
+        return bool(getattr(inner, "in_process", False))
+
+    def named_lately(self, scope: Scope) -> bool:
+        """Whether the last question in the scope named somebody who speaks there."""
+        return scope.id in self._named
+
+    def note_named(self, scope: Scope, *, named: bool) -> None:
+        """A question was asked in the scope, which named somebody or nobody."""
+        if not named:
+            self._named.discard(scope.id)
+        else:
+            if len(self._named) >= _SCOPES_NOTED_MAX:
+                self._named.clear()
+            self._named.add(scope.id)
 
     @property
     def known_model(self) -> RegisteredModel | None:

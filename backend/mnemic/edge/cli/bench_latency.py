@@ -232,7 +232,8 @@ async def _whole(tools: Tools) -> list[_Operation]:
     """Recall as a caller has it, of a question that was never asked, and what of it is no SQL."""
     from mnemic.service.calibration import scale_of
     from mnemic.service.question import read_question
-    from mnemic.service.recall import parse_query, ranked, searched
+    from mnemic.service.recall import parse_query, searched
+    from mnemic.service.weighing import Weighing
 
     questions = _unasked()
     query, _ = parse_query(tools, QUESTIONS[0], limit=None, memory_types=None, floor=0.0)
@@ -248,7 +249,7 @@ async def _whole(tools: Tools) -> list[_Operation]:
         return await tools.vectors([next(questions)])
 
     async def weigh(_number: int) -> object:
-        return ranked(tools, words, candidates, statistics, scale)
+        return Weighing(tools, words, statistics, scale).all(candidates)
 
     return [
         _Operation("recall_with_embedding", ask),

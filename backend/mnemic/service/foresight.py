@@ -1,0 +1,57 @@
+"""A question's vector is made while the store is read, where that costs nobody anything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from mnemic.model.embedding import Vector
+from mnemic.model.scope import Scope
+from mnemic.model.words import normal_form
+from mnemic.service.tools import Tools
+
+__all__ = ["Foreseen", "foreseen"]
+
+WAIT_SECONDS = 0.02
+"""How long a unit stays open for a model in this process; a network is never waited for in one."""
+
+
+class Foreseen:
+    """The vector of a question as it is if it names nobody, which the store has to tell."""
+
+    def __init__(self, text: str, making: asyncio.Task[list[Vector] | None] | None) -> None:
+        self._text = text
+        self._making = making
+
+    async def vector(self, text: str) -> Vector | None:
+        """The vector, if it is of this text and there in a moment."""
+        if self._making is None or text != self._text:
+            return None
+        await asyncio.wait({self._making}, timeout=WAIT_SECONDS)
+        if not self._making.done() or self._making.cancelled() or self._making.exception():
+            return None
+        made = self._making.result()
+        return made[0] if made else None
+
+
+@asynccontextmanager
+async def foreseen(tools: Tools, text: str, scope: Scope) -> AsyncIterator[Foreseen]:
+    """The vector of the question is being made meanwhile, by a model that runs in this process.
+
+    Not where the last question in the scope named somebody: such a name is not embedded, so the
+    work would be for nothing. What still runs at the end is not waited for.
+    """
+    normal = normal_form(text)
+    ready = not normal or not tools.embeds_here or tools.named_lately(scope)
+    if ready or tools.known_vector(normal) is not None:
+        yield Foreseen(normal, None)
+        return
+    making = asyncio.create_task(tools.vectors([normal]))
+    try:
+        yield Foreseen(normal, making)
+    finally:
+        making.cancel()
+        await asyncio.wait({making})
+        if not making.cancelled():
+            making.exception()  # who needs the vector asks again, and is told

@@ -1,0 +1,181 @@
+"""A question is embedded while the store is read, by a model that runs in this process alone."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mnemic import MemoryManager, Scope
+from mnemic.errors import ConfigurationError, EmbedderUnavailable
+from mnemic.model.embedding import Embedder, Vector
+from mnemic.model.recall import Recall
+from mnemic.service import foresight
+from mnemic.service.recall import parse_query, recall
+from mnemic.service.tools import Tools
+from mnemic.store.measuring.bare import Recorder
+from mnemic.testing import a_conversation
+from mnemic.wiring import Wiring
+
+TALK = ["The rota is weekly.", "Understood, the rota is weekly.", "Fridays are quiet."]
+ASKED = "how often is the rota?"
+NAMING = "what did User say of the rota?"
+
+
+class Ending(Recorder):
+    """Says when the first transaction has ended."""
+
+    ended: asyncio.Event | None = None
+
+    async def transact(self, *given: Any, **named: Any) -> Any:
+        answer = await super().transact(*given, **named)
+        if self.ended is not None:
+            self.ended.set()
+        return answer
+
+
+class Watched:
+    """Says what it was asked for, and waits before it answers if it is told to."""
+
+    def __init__(self, inner: Embedder, *, in_process: bool) -> None:
+        self.inner = inner
+        self.signature = inner.signature
+        self.in_process = in_process
+        self.asked: list[str] = []
+        self.free = asyncio.Event()
+        self.free.set()
+        self.fault: Exception | None = None
+
+    async def embed(self, texts: list[str]) -> list[Vector]:
+        self.asked += texts
+        await self.free.wait()
+        if self.fault is not None:
+            raise self.fault
+        return await self.inner.embed(texts)
+
+    async def close(self) -> None:
+        """The model stays open for others."""
+
+
+@pytest.fixture
+async def asking(tools: Tools, scope: Scope) -> tuple[Tools, Ending]:
+    """Tools whose transactions are noted, in a scope where somebody has spoken."""
+    await tools.live_model()
+    memory = MemoryManager(Wiring(tools.settings))
+    memory._opened = tools
+    await memory.sessions.append(a_conversation(TALK), scope=scope.session("s"))
+    recorder = Ending(tools.database)
+    return replace(tools, database=recorder), recorder
+
+
+async def _asked(tools: Tools, text: str, scope: Scope) -> Recall:
+    query, _ = parse_query(tools, text, limit=None, memory_types=None, floor=0.0)
+    return await recall(tools, query, scope=scope.session("s"))
+
+
+async def test_a_question_that_names_nobody_takes_one_transaction(
+    asking: tuple[Tools, Ending], scope: Scope
+) -> None:
+    tools, recorder = asking
+    model = Watched(tools.embedder, in_process=True)
+
+    found = await _asked(replace(tools, embedder=model), ASKED, scope)
+
+    assert found.hits[0].memory.text == TALK[0]
+    assert len(recorder.transactions) == 1
+    assert model.asked == [ASKED]
+
+
+async def test_who_is_named_is_not_embedded_and_next_time_nothing_is_made_for_nothing(
+    asking: tuple[Tools, Ending], scope: Scope
+) -> None:
+    tools, recorder = asking
+    model = Watched(tools.embedder, in_process=True)
+    watched = replace(tools, embedder=model)
+
+    for text in (NAMING, NAMING, ASKED, ASKED):
+        await _asked(watched, text, scope)
+
+    unnamed = "what did they say of the rota?"
+    assert model.asked == [NAMING, unnamed, unnamed, ASKED, ASKED]
+    assert len(recorder.transactions) == 2 + 2 + 2 + 1
+
+
+async def test_a_model_behind_a_network_is_asked_when_the_text_is_known(
+    asking: tuple[Tools, Ending], scope: Scope
+) -> None:
+    tools, recorder = asking
+    model = Watched(tools.embedder, in_process=False)
+
+    await _asked(replace(tools, embedder=model), NAMING, scope)
+
+    assert model.asked == ["what did they say of the rota?"]
+    assert len(recorder.transactions) == 2
+
+
+async def test_a_model_that_takes_long_is_waited_for_without_a_connection(
+    asking: tuple[Tools, Ending], scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foresight, "WAIT_SECONDS", 0.0)
+    tools, recorder = asking
+    model = Watched(tools.embedder, in_process=True)
+    model.free.clear()
+    recorder.ended = model.free  # with the first transaction, while the model is still at work
+
+    found = await _asked(replace(tools, embedder=model), ASKED, scope)
+
+    assert found.hits[0].memory.text == TALK[0]
+    assert len(recorder.transactions) == 2
+
+
+@pytest.mark.parametrize("fault", [EmbedderUnavailable("away"), ConfigurationError("never")])
+async def test_a_model_that_fails_ahead_fails_as_ever(
+    asking: tuple[Tools, Ending], scope: Scope, fault: Exception
+) -> None:
+    tools, _ = asking
+    model = Watched(tools.embedder, in_process=True)
+    model.fault = fault
+    asked = _asked(replace(tools, embedder=model), ASKED, scope)
+
+    if isinstance(fault, ConfigurationError):
+        with pytest.raises(ConfigurationError, match="never"):
+            await asked
+    else:
+        found = await asked
+        assert found.degraded
+        assert found.hits[0].memory.text == TALK[0]
+
+
+async def test_a_call_that_is_cancelled_leaves_no_task_behind(
+    asking: tuple[Tools, Ending], scope: Scope
+) -> None:
+    tools, _ = asking
+    before = asyncio.all_tasks()
+    for steps in range(40):
+        model = Watched(tools.embedder, in_process=True)
+        if steps % 2:
+            model.free.clear()
+        call = asyncio.create_task(_asked(replace(tools, embedder=model), ASKED, scope))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    left = asyncio.all_tasks() - before
+    assert not [task for task in left if "vectors" in repr(task) or "others" in repr(task)]
+    assert (await _asked(tools, ASKED, scope)).hits
+
+
+async def test_foresight_changes_no_answer(asking: tuple[Tools, Ending], scope: Scope) -> None:
+    tools, _ = asking
+    here, there = (
+        replace(tools, embedder=Watched(tools.embedder, in_process=one)) for one in (True, False)
+    )
+    for text in (ASKED, NAMING, "quiet Fridays", "rota rota", "zzz", "Wer hat die Schicht?"):
+        ahead, after = await _asked(here, text, scope), await _asked(there, text, scope)
+        assert [(hit.id, hit.score) for hit in ahead.hits] == [
+            (hit.id, hit.score) for hit in after.hits
+        ]
