@@ -137,7 +137,7 @@ class RecallSettings(_Section):
     candidates_max: int = Field(default=30, ge=5, le=500, description="top-k of each arm")
     neighbours: int = Field(default=2, ge=0, le=5, description="turns around each candidate")
     lexical_candidates_max: int = Field(
-        default=700, ge=10, le=1_000_000, description="rows whose words are ranked"
+        default=250, ge=10, le=1_000_000, description="rows whose words are ranked"
     )
     exact_scan_rows_max: int = Field(
         default=20_000,

@@ -97,7 +97,7 @@ async def test_common_words_are_matched_together_and_only_where_enough_have_both
         query, _ = parse_query(bound, "green tea", limit=limit, memory_types=None, floor=0.0)
         return (await arms_of(bound, query, scope)).match
 
-    assert [await matched(limit) for limit in (1, 7, 8)] == [
+    assert [await matched(limit) for limit in (1, 15, 16)] == [
         "('green') & ('tea')",
         "('green') & ('tea')",
         "'green'",

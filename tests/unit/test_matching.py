@@ -35,9 +35,9 @@ def test_the_others_are_not_asked_for_where_too_few_would_have_both() -> None:
     few = partial(matched, ("rare", "some"), documents_max=2)
 
     assert few() == Matching(("rare",))
-    assert few(documents=60, turns=60, wanted=1) == Matching(("rare",), ("some",))
-    assert few(documents=61, turns=61, wanted=1) == Matching(("rare",))
-    assert few(documents=60, turns=59, wanted=1) == Matching(("rare",))
+    assert few(documents=120, turns=120, wanted=1) == Matching(("rare",), ("some",))
+    assert few(documents=121, turns=121, wanted=1) == Matching(("rare",))
+    assert few(documents=120, turns=119, wanted=1) == Matching(("rare",))
     assert few(documents=0, turns=0, wanted=1) == Matching(("rare",))
 
 
@@ -51,8 +51,8 @@ def test_no_more_than_all_are_expected_to_have_another_word() -> None:
         documents_max=5,
     )
 
-    assert everywhere(wanted=5) == Matching(("a",), ("b", "c"))
-    assert everywhere(wanted=6) == Matching(("a",))
+    assert everywhere(wanted=10) == Matching(("a",), ("b", "c"))
+    assert everywhere(wanted=11) == Matching(("a",))
 
 
 @given(

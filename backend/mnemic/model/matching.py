@@ -10,9 +10,6 @@ from typing import NamedTuple
 
 __all__ = ["Matching", "match_stems"]
 
-SPARE = 2
-"""How many times as many as wanted must be expected, for the stems are not spread evenly."""
-
 
 class Matching(NamedTuple):
     """What has any of the stems, and of `beside`, unless that is empty, any too."""
@@ -37,8 +34,8 @@ def match_stems(
 
     If that one alone goes beyond, what has another stem of the question too ranks above what has
     not. So of turns the others are asked for beside it, if by chance alone `wanted` of the `turns`
-    among the `documents` would have both, twice over:
-    df · turns / documents · min(1, Σ df of the others / documents) ≥ 2 · wanted.
+    among the `documents` would have both:
+    df · turns / documents · min(1, Σ df of the others / documents) ≥ wanted.
     """
     chosen: list[str] = []
     common: list[tuple[int, str]] = []
@@ -51,6 +48,6 @@ def match_stems(
             chosen.append(stem)
     if total > documents_max and documents:
         share = min(1.0, sum(df for df, _ in common) / documents)
-        if total * share * turns / documents >= SPARE * wanted:
+        if total * share * turns / documents >= wanted:
             return Matching(tuple(chosen), tuple(stem for _, stem in common))
     return Matching(tuple(chosen))

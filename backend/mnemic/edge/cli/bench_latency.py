@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BESIDE",
+    "COMPARED_BESIDE",
     "OPERATIONS",
     "SCOPE",
     "SCORED_MAX",
@@ -47,7 +48,15 @@ OPERATIONS = (
     "semantic_search",
     "procedure_match",
 )
-BESIDE = ("recall", "recall_with_embedding", "embedding", "scoring", "remember")
+BESIDE = (
+    "recall_sql",
+    "recall",
+    "recall_with_embedding",
+    "embedding",
+    "scoring",
+    "remember",
+)
+COMPARED_BESIDE = ("recall_sql", "recall")
 SCORED_MAX = 150
 SCOPE = Scope.user("bench").project("ledger")
 PROCEDURES_ASKED = 5
@@ -116,7 +125,8 @@ def p95(seconds: Sequence[float]) -> float:
 
 def calls_of(size: Size) -> int:
     """How many calls a run makes that are counted, for its progress bar."""
-    times = 2 * (2 * WORKING_TIMES + len(OPERATIONS) - 2) + len(BESIDE) + 1  # recall has a bare one
+    compared = 2 * WORKING_TIMES + len(OPERATIONS) - 2 + len(COMPARED_BESIDE)
+    times = 2 * compared + len(BESIDE) - len(COMPARED_BESIDE)
     return times * size.calls * size.rounds
 
 
@@ -286,6 +296,7 @@ class _Reads:
             await self._search("episodic_search", "episode", arms),
             await self._search("semantic_search", "fact", arms),
             await self._verb("procedure_match", _match, _hold_the_ids),
+            await self._statements(arms),
             await self._verb("recall", _recall, _hold_the_ids),
         ]
 
@@ -307,6 +318,33 @@ class _Reads:
             return await tools.transact(SCOPE.tenant.id, work, read_only=True)
 
         return await self._verb(name, search, _are_the_candidates)
+
+    async def _statements(self, arms: Sequence[CandidateQuery]) -> _Operation:
+        """The store's calls of a recall in their unit: what is known, what is found, its rows."""
+        from mnemic.model.naming import names_in
+        from mnemic.service.recall import memories_of, parse_query, searched
+        from mnemic.store.candidate_columns import OTHER_KINDS
+        from mnemic.store.wording import stems_of
+
+        asked = []
+        for question in QUESTIONS:
+            query, _ = parse_query(self._tools, question, limit=None, memory_types=None, floor=0.0)
+            done = await searched(self._tools, query, scope=SCOPE)
+            hits = [(one.candidate.kind, one.candidate.id) for one in done.kept]
+            asked.append((list(dict.fromkeys(stems_of(question))), names_in(question), hits))
+
+        async def read(tools: Tools, number: int) -> list[UUID]:
+            terms, names, hits = asked[number]
+
+            async def work(unit: Unit) -> list[UUID]:
+                await unit.statistics.read(SCOPE, terms, names)
+                await unit.retrieval.turns(SCOPE, arms[number])
+                await unit.retrieval.others(SCOPE, arms[number], tuple(OTHER_KINDS))
+                return list(await memories_of(unit, SCOPE, hits))
+
+            return await tools.transact(SCOPE.tenant.id, work, read_only=True, keep_plans=True)
+
+        return await self._verb("recall_sql", read, _hold_the_ids)
 
     async def _verb(
         self,
