@@ -43,8 +43,8 @@ async def foreseen(tools: Tools, text: str, scope: Scope) -> AsyncIterator[Fores
     work would be for nothing. What still runs at the end is not waited for.
     """
     normal = normal_form(text)
-    ready = not normal or not tools.embeds_here or tools.named_lately(scope)
-    if ready or tools.known_vector(normal) is not None:
+    worth = bool(normal) and tools.embeds_here and not tools.named_lately(scope)
+    if not worth or tools.known_vector(normal) is not None:
         yield Foreseen(normal, None)
         return
     making = asyncio.create_task(tools.vectors([normal]))
