@@ -13,6 +13,7 @@ from mnemic.store import (
     filtered,
     forgetting,
     guards,
+    kept_plans,
     lineage,
     retrieval,
     sessions,
@@ -224,7 +225,7 @@ async def test_a_plan_that_is_kept_from_an_empty_database_reads_no_table_whole(
 @pytest.mark.parametrize("held", [0, 4], ids=["none", "four"])
 @pytest.mark.parametrize("analysed", [False, True], ids=["unknown", "analysed"])
 async def test_plans_that_were_kept_of_next_to_nothing_end_when_a_table_has_doubled(
-    growing: Any, *, held: int, analysed: bool
+    growing: Any, monkeypatch: pytest.MonkeyPatch, *, held: int, analysed: bool
 ) -> None:
     """What is as cheap as anything else among four goes through thousands for each of hundreds."""
     busy, plans = growing.busy, KeptPlans()
@@ -244,22 +245,38 @@ async def test_plans_that_were_kept_of_next_to_nothing_end_when_a_table_has_doub
         }
         return {name: _passed_over(nodes) for name, nodes in found.items()}
 
+    monkeypatch.setattr(kept_plans, "LOOK_SECONDS", 0.0)
     await growing.grow(held)
     if analysed:
         await growing.admin.execute("VACUUM ANALYZE")
     await plans.look(unit)
-    assert [plans.renewing(busy.connection) for _ in range(2)] == ["DISCARD PLANS; ", ""]
+    plans.renewed(busy.connection)
     await busy.begin("kept")
     await passed_over()
     await growing.grow(3_000)
+    known = plans.is_renewed(busy.connection)
     await plans.look(unit)
-    await busy.connection.execute(plans.renewing(busy.connection))
+    grown = plans.is_renewed(busy.connection)
+    await busy.connection.execute(kept_plans.DISCARD)
 
     assert await passed_over() == dict.fromkeys(hot, 0)
-    assert plans.renewing(busy.connection) == ""
+    assert (known, grown) == (True, False)
 
 
-async def test_without_that_they_would_go_on(growing: Any) -> None:
+async def test_a_small_scope_of_a_large_tenant_has_plans_of_its_own(growing: Any) -> None:
+    """A kept plan may go through all that the tenant has, whichever scope is asked for."""
+    busy = growing.busy
+    may = []
+    for held in (kept_plans.TENANT_MEMORIES_MAX, kept_plans.TENANT_MEMORIES_MAX + 1):
+        await growing.grow(held)
+        plans = KeptPlans()
+        await plans.look(Unit(busy.connection, busy.scope.tenant.id, seconds=30))
+        may.append(plans.may_keep(busy.scope.tenant.id))
+
+    assert may == [True, False]
+
+
+async def test_a_kept_plan_that_is_not_ended_goes_through_thousands(growing: Any) -> None:
     busy = growing.busy
     await busy.begin("kept")
     await _plan(busy, retrieval.TURNS, kept="turns", **SEARCHED)

@@ -22,6 +22,7 @@ from mnemic import (
     Scope,
     Step,
 )
+from mnemic.service import foresight
 from mnemic.service.caches import Caches
 from mnemic.service.tools import Tools
 from mnemic.settings import MemorySettings
@@ -245,7 +246,10 @@ async def test_the_least_used_answer_goes_first(
         assert await _recalls(memory) == CacheCounts(hits=2, misses=4, entries=2)
 
 
-async def test_a_cache_costs_a_new_question_no_transaction(tools: Tools, scope: Scope) -> None:
+async def test_a_cache_costs_a_new_question_no_transaction(
+    tools: Tools, scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foresight, "WAIT_SECONDS", 30.0)  # for a busy machine
     recorder = Recorder(tools.database)
     memory = MemoryManager(Wiring(tools.settings))
     memory._opened = replace(tools, database=recorder)

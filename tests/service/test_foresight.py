@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import asyncpg
 import pytest
 
 from mnemic import MemoryManager, Scope
@@ -21,6 +22,7 @@ from mnemic.wiring import Wiring
 
 TALK = ["The rota is weekly.", "Understood, the rota is weekly.", "Fridays are quiet."]
 ASKED = "how often is the rota?"
+WAITING = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'mnemic.procedures'::regclass"
 NAMING = "what did User say of the rota?"
 
 
@@ -68,6 +70,12 @@ async def asking(tools: Tools, scope: Scope) -> tuple[Tools, Ending]:
     await memory.sessions.append(a_conversation(TALK), scope=scope.session("s"))
     recorder = Ending(tools.database)
     return replace(tools, database=recorder), recorder
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine takes longer than a product waits."""
+    monkeypatch.setattr(foresight, "WAIT_SECONDS", 30.0)
 
 
 async def _asked(tools: Tools, text: str, scope: Scope) -> Recall:
@@ -128,6 +136,7 @@ async def test_a_model_that_takes_long_is_waited_for_without_a_connection(
 
     assert found.hits[0].memory.text == TALK[0]
     assert len(recorder.transactions) == 2
+    assert model.asked == [ASKED]  # once: what was begun ahead is waited for
 
 
 @pytest.mark.parametrize("fault", [EmbedderUnavailable("away"), ConfigurationError("never")])
@@ -146,6 +155,7 @@ async def test_a_model_that_fails_ahead_fails_as_ever(
         found = await asked
         assert found.degraded
         assert found.hits[0].memory.text == TALK[0]
+    assert model.asked == [ASKED]
 
 
 async def test_a_call_that_is_cancelled_leaves_no_task_behind(
@@ -166,6 +176,27 @@ async def test_a_call_that_is_cancelled_leaves_no_task_behind(
 
     left = asyncio.all_tasks() - before
     assert not [task for task in left if "vectors" in repr(task) or "others" in repr(task)]
+    assert (await _asked(tools, ASKED, scope)).hits
+
+
+async def test_a_call_that_is_cancelled_while_others_are_looked_for_ends_its_statement(
+    asking: tuple[Tools, Ending], scope: Scope, seen: asyncpg.Connection
+) -> None:
+    tools, _ = asking
+    await _asked(tools, ASKED, scope)
+    before = asyncio.all_tasks()
+    async with seen.transaction():
+        await seen.execute("LOCK TABLE mnemic.procedures IN ACCESS EXCLUSIVE MODE")
+        call = asyncio.create_task(_asked(tools, ASKED, scope))
+        while not await seen.fetchval(WAITING):  # noqa: ASYNC110 - the server offers no event
+            await asyncio.sleep(0.01)
+
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        left = asyncio.all_tasks() - before
+
+    assert not [task for task in left if "others" in repr(task)]
     assert (await _asked(tools, ASKED, scope)).hits
 
 

@@ -355,8 +355,39 @@ async def test_beside_many_partitions_no_plan_is_kept(
     assert plans == [("force_custom_plan", "on")] * 2
 
 
+async def test_of_a_tenant_that_is_not_small_no_plan_is_kept(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_plans, "TENANT_MEMORIES_MAX", -1)  # nothing is too much
+    served = database.serve(pool_max=1)
+
+    plans = [await _planning(served, keep_plans=True) for _ in range(2)]
+    await served.close()
+
+    assert plans == [("force_custom_plan", "on")] * 2
+
+
+async def test_plans_are_thrown_away_when_the_unit_has_begun_and_not_before(
+    database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit that is broken off as it begins leaves the plans to the next one to throw away."""
+    served = database.serve(pool_max=1)
+    plans = served.beginning._plans
+    await _planning(served, keep_plans=True)
+    monkeypatch.setattr(plans, "renewed", lambda _connection: None)
+    await _planning(served, keep_plans=True)
+    monkeypatch.undo()
+
+    async with served.open_unit(SOMEBODY, read_only=True, keep_plans=True) as unit:
+        assert plans.is_renewed(unit.connection)
+    await served.close()
+
+
+SOMEBODY = a_scope().tenant.id
+
+
 async def _planning(served: Database, **asked: Any) -> tuple[str, str]:
-    async with served.open_unit(a_scope().tenant.id, read_only=True, **asked) as unit:
+    async with served.open_unit(SOMEBODY, read_only=True, **asked) as unit:
         ask = unit.connection.fetchval
         return await ask("SHOW plan_cache_mode"), await ask("SHOW enable_seqscan")
 

@@ -55,7 +55,7 @@ class LocalEmbedder:
     """
 
     in_process = True
-    """No network is waited for, and a text that is embedded for nothing costs nobody anything."""
+    """No network is waited for, and what is embedded for nothing costs this processor alone."""
 
     def __init__(self, *, threads: int = 1, batch_max: int = 64) -> None:
         self._threads = threads

@@ -163,7 +163,11 @@ def recentred(cosines: Sequence[float]) -> list[float]:
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors."""
+    """Turns texts into vectors.
+
+    One whose model runs in this process may say so by an attribute `in_process`, which is true: a
+    question is then embedded while the store is read.
+    """
 
     @property
     def signature(self) -> ModelSignature:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TypeAlias
 
 from mnemic.model.embedding import Vector
 from mnemic.model.scope import Scope
@@ -17,21 +18,28 @@ WAIT_SECONDS = 0.02
 """How long a unit stays open for a model in this process; a network is never waited for in one."""
 
 
+Making: TypeAlias = asyncio.Task[list[Vector] | None]
+
+
 class Foreseen:
     """The vector of a question as it is if it names nobody, which the store has to tell."""
 
-    def __init__(self, text: str, making: asyncio.Task[list[Vector] | None] | None) -> None:
+    def __init__(self, text: str, making: Making | None) -> None:
         self._text = text
         self._making = making
 
+    def making_of(self, text: str) -> Making | None:
+        """What makes the vector of this text, as `Tools.vectors` does; nothing if that is none."""
+        return self._making if text == self._text else None
+
     async def vector(self, text: str) -> Vector | None:
         """The vector, if it is of this text and there in a moment."""
-        if self._making is None or text != self._text:
+        if (making := self.making_of(text)) is None:
             return None
-        await asyncio.wait({self._making}, timeout=WAIT_SECONDS)
-        if not self._making.done() or self._making.cancelled() or self._making.exception():
+        await asyncio.wait({making}, timeout=WAIT_SECONDS)
+        if not making.done() or making.cancelled() or making.exception():
             return None
-        made = self._making.result()
+        made = making.result()
         return made[0] if made else None
 
 
@@ -40,7 +48,7 @@ async def foreseen(tools: Tools, text: str, scope: Scope) -> AsyncIterator[Fores
     """The vector of the question is being made meanwhile, by a model that runs in this process.
 
     Not where the last question in the scope named somebody: such a name is not embedded, so the
-    work would be for nothing. What still runs at the end is not waited for.
+    work would be for nothing. Who needs it and has no transaction open waits for `making_of`.
     """
     normal = normal_form(text)
     worth = bool(normal) and tools.embeds_here and not tools.named_lately(scope)
@@ -54,4 +62,4 @@ async def foreseen(tools: Tools, text: str, scope: Scope) -> AsyncIterator[Fores
         making.cancel()
         await asyncio.wait({making})
         if not making.cancelled():
-            making.exception()  # who needs the vector asks again, and is told
+            making.exception()  # whoever needed the vector was told

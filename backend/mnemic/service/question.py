@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from mnemic.model.embedding import Vector
 from mnemic.model.matching import match_stems
 from mnemic.model.naming import names_in
@@ -21,6 +23,7 @@ __all__ = [
     "arms_at_hand",
     "arms_for",
     "arms_of",
+    "may_be_at_hand",
     "read_question",
     "statistics_of",
     "understood",
@@ -57,16 +60,31 @@ async def read_question(
 
 
 async def arms_for(
-    tools: Tools, words: QueryWords, statistics: ScopeStatistics, scope: Scope, *, limit: int = 0
+    tools: Tools,
+    words: QueryWords,
+    statistics: ScopeStatistics,
+    scope: Scope,
+    *,
+    limit: int = 0,
+    making: Awaitable[list[Vector] | None] | None = None,
 ) -> tuple[CandidateQuery, RegisteredModel | None]:
     """What the store is asked for, and the model of its vector; neither without the embedder.
 
-    An arm may be asked for as many as `limit`, if that is more than it gives as it comes.
+    An arm may be asked for as many as `limit`, if that is more than it gives as it comes. What is
+    `making` the vector already is waited for instead.
     """
-    vectors = await tools.vectors([words.embed_text]) if words.text else None
+    vectors = None
+    if words.text:
+        vectors = await (making or tools.vectors([words.embed_text]))
     vector = vectors[0] if vectors else None
     model = await tools.live_model() if vector is not None else None
     return _arms(tools, words, statistics, vector, model, scope, limit), model
+
+
+def may_be_at_hand(tools: Tools, words: QueryWords, statistics: ScopeStatistics) -> bool:
+    """Whether all but the vector is known that a search needs."""
+    known = tools.known_model is not None and bool(words.text)
+    return known and not doubtful_words(tools, words, statistics)
 
 
 def arms_at_hand(
@@ -83,7 +101,7 @@ def arms_at_hand(
     The `vector` is looked up if it is not given.
     """
     model = tools.known_model
-    if model is None or not words.text or doubtful_words(tools, words, statistics):
+    if model is None or not may_be_at_hand(tools, words, statistics):
         return None
     if vector is None and (vector := tools.known_vector(words.embed_text)) is None:
         return None

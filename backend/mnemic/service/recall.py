@@ -23,7 +23,13 @@ from mnemic.service.arms import Kinds, further, words_asked
 from mnemic.service.calibration import scale_of
 from mnemic.service.foresight import Foreseen, foreseen
 from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
-from mnemic.service.question import arms_at_hand, arms_for, statistics_of, understood
+from mnemic.service.question import (
+    arms_at_hand,
+    arms_for,
+    may_be_at_hand,
+    statistics_of,
+    understood,
+)
 from mnemic.service.rerank import asked
 from mnemic.service.routing import may_keep_plans, routing_of
 from mnemic.service.tools import Tools
@@ -117,7 +123,7 @@ async def searched(tools: Tools, query: RecallQuery, *, scope: Scope) -> Searche
             read_only=True,
             keep_plans=True,
         )
-    return await finished(tools, query, scope, read)
+        return await finished(tools, query, scope, read, ahead)
 
 
 async def read_or_searched(
@@ -129,11 +135,11 @@ async def read_or_searched(
     keeps its plans is for what has no filter and is small.
     """
     statistics = await statistics_of(unit, query, scope)
-    fits = query.filters is None and may_keep_plans(statistics, tools.settings.recall)
-    if unit.keeps_plans and not fits:
-        return statistics
     words = words_asked(tools, query.text, statistics)
     tools.note_named(scope, named=bool(words.named))
+    fits = query.filters is None and may_keep_plans(statistics, tools.settings.recall)
+    if (unit.keeps_plans and not fits) or not may_be_at_hand(tools, words, statistics):
+        return statistics
     vector = await ahead.vector(words.embed_text)
     at_hand = arms_at_hand(tools, words, statistics, scope, vector=vector, limit=query.limit)
     if at_hand is None:
@@ -142,13 +148,18 @@ async def read_or_searched(
 
 
 async def finished(
-    tools: Tools, query: RecallQuery, scope: Scope, read: Searched | ScopeStatistics
+    tools: Tools,
+    query: RecallQuery,
+    scope: Scope,
+    read: Searched | ScopeStatistics,
+    ahead: Foreseen,
 ) -> Searched:
     """What is missing behind `read_or_searched`: the search, and the host's own order."""
     if isinstance(read, Searched):
         return await _reranked(tools, query, read)
     words, statistics = await understood(tools, query, scope, read)
-    arms, model = await arms_for(tools, words, statistics, scope, limit=query.limit)
+    making = ahead.making_of(words.embed_text)
+    arms, model = await arms_for(tools, words, statistics, scope, limit=query.limit, making=making)
     keep = query.filters is None and may_keep_plans(statistics, tools.settings.recall)
     done = await tools.transact(
         scope.tenant.id,
@@ -258,10 +269,10 @@ async def _search(
     A filter acts before them, and a kind that cannot pass is not asked.
     """
     settings = tools.settings.recall
-    asked = _parted(query)
-    plain, narrowed = asked.plain, asked.narrowed
+    parts = _parted(query)
+    plain, narrowed = parts.plain, parts.narrowed
     words = weighing.words
-    more = await further(unit, scope, words, arms, settings, asked)
+    more = await further(unit, scope, words, arms, settings, parts)
     near = await unit.retrieval.approximate.nearest(
         scope, arms, routing_of(plain, words, weighing.statistics, settings)
     )
@@ -279,6 +290,8 @@ async def _search(
         except BaseException:
             looking.cancel()
             await asyncio.wait({looking})  # no unit ends while a statement of it is under way
+            if not looking.cancelled():
+                looking.exception()
             raise
     if query.filters is not None and narrowed:
         found += await unit.filtered.search(scope, arms, query.filters, narrowed)

@@ -68,9 +68,9 @@ async def recall_again(
 
     async with foreseen(tools, "" if held else query.text, scope) as ahead:
         read = await tools.transact(scope.tenant.id, first, read_only=True, keep_plans=True)
-    if isinstance(read, Recall):
-        return replace(read, notes=(*notes, *read.notes))
-    done = await finished(tools, query, scope, read)
+        if isinstance(read, Recall):
+            return replace(read, notes=(*notes, *read.notes))
+        done = await finished(tools, query, scope, read, ahead)
     found = answer_of(tools, query, done, started=started)
     if found.lasts and not found.degraded:
         # Counted in the snapshot of the statistics, before the candidates: a write between the two

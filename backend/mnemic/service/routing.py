@@ -9,20 +9,15 @@ from mnemic.settings import RecallSettings
 from mnemic.store.approximate import ACTOR, Routing
 from mnemic.store.statistics import ScopeStatistics
 
-__all__ = ["KEPT_DOCUMENTS_MAX", "may_keep_plans", "routing_of"]
-
-
-KEPT_DOCUMENTS_MAX = 2_000
+__all__ = ["may_keep_plans", "routing_of"]
 
 
 def may_keep_plans(statistics: ScopeStatistics, settings: RecallSettings) -> bool:
-    """Whether the search of a question without a filter may go by plans that do not see its values.
+    """Whether a search may go by plans that do not see its values, if its tenant is small.
 
-    Such a plan is made for the usual tenant: where that is small, a full-text leg goes through all
-    that a tenant has. Up to `KEPT_DOCUMENTS_MAX` memories that takes less than a plan does; beyond,
-    and where an index of the tenant's own is to be taken, a plan sees the tenant.
+    An index of the tenant's own is taken by a plan alone that sees the tenant.
     """
-    return statistics.corpus.documents <= min(KEPT_DOCUMENTS_MAX, settings.exact_scan_rows_max)
+    return statistics.corpus.documents <= settings.exact_scan_rows_max
 
 
 def routing_of(

@@ -164,9 +164,8 @@ class Tools:
 
     @property
     def embeds_here(self) -> bool:
-        """Whether the model runs in this process: it is soon done, and costs nobody anything."""
-        inner = self.embedder
-        return bool(getattr(inner, "in_process", False))
+        """Whether the model runs in this process: it is soon done, and nobody is paid for it."""
+        return bool(getattr(self.embedder, "in_process", False))
 
     def named_lately(self, scope: Scope) -> bool:
         """Whether the last question in the scope named somebody who speaks there."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from mnemic.settings import DatabaseSettings
-from mnemic.store.kept_plans import SETTINGS, KeptPlans
+from mnemic.store.kept_plans import DISCARD, SETTINGS, KeptPlans
 from mnemic.store.session_setup import session_settings
 
 if TYPE_CHECKING:
@@ -44,17 +44,19 @@ class Beginning:
     async def of(self, unit: Unit, *, read_only: bool, keep_plans: bool) -> None:
         """The transaction has begun.
 
-        Behind a pooler no statement is kept, and nor is a plan. The unit that looks at the tables,
-        once a second, makes its plans anew.
+        Behind a pooler no statement is kept, and nor is a plan. A unit that looks at how large the
+        tables and the tenant are makes its plans anew.
         """
-        plans, first = self._plans, ""
+        plans = self._plans
         keeps = keep_plans and not self._settings.pgbouncer
-        look = keeps and plans.is_due
-        if keeps and not look and plans.may_keep:
-            unit.keeps_plans = True
-            first = plans.renewing(unit.connection)
+        look = keeps and plans.is_due(unit.tenant)
+        unit.keeps_plans = keeps and not look and plans.may_keep(unit.tenant)
+        renews = unit.keeps_plans and not plans.is_renewed(unit.connection)
+        text = self.text(unit, read_only=read_only)
         with unit.deadline:
-            await unit.connection.execute(first + self.text(unit, read_only=read_only))
+            await unit.connection.execute(DISCARD + text if renews else text)
+        if renews:
+            plans.renewed(unit.connection)
         if look:
             await plans.look(unit)
 

@@ -1,26 +1,35 @@
-"""Plans that a session keeps: made once for all tenants, and anew when a table has doubled.
+"""Plans that a session keeps: for all small tenants, until a table has grown by much.
 
 A plan that is kept sees neither the tenant nor how the tables have grown since. So the statements
-that go by it look up by whole keys, and what else they may do depends little on how large a tenant
-is. ANALYZE ends a kept plan, and so does a session that finds a table twice as large: what was as
-cheap as anything else for ten rows would go through thousands.
+that go by it look up by whole keys. What else they do may go through all that the tenant has, in
+whichever scope: so the tenant is small. ANALYZE ends a kept plan, and so does a session that finds
+a table at the next power of two of its pages: what was as cheap as anything else for ten rows
+would go through thousands.
 """
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from mnemic.store.statement import Statement
 
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["LOOK_SECONDS", "PARTITIONS_MAX", "SETTINGS", "KeptPlans"]
+__all__ = ["DISCARD", "SETTINGS", "TENANT_MEMORIES_MAX", "KeptPlans"]
 
 LOOK_SECONDS = 1.0
 """How long the tables are taken to be as large as they were."""
 
+TENANT_SECONDS = 60.0
+"""How long a tenant is taken to be as small as it was."""
+
+TENANT_MEMORIES_MAX = 2_000
+"""So many memories are gone through in less time than a plan takes to make."""
+
+TENANTS_MAX = 10_000
 PARTITIONS_MAX = 8
 """Tenants with partitions of their own: a kept plan locks those of all, at each call."""
 
@@ -53,35 +62,59 @@ _TABLES = [
 ]
 
 
+_HELD = " + ".join(
+    f"(SELECT count(*) FROM (SELECT FROM mnemic.{noun}s m WHERE {{tenant:m}} LIMIT :most) {noun})"
+    for noun in _NOUNS
+)
+# Those that are archived or retired too, for they are gone through as well.
+TENANT = Statement(f"SELECT {_HELD} AS held")
+
+
 class KeptPlans:
-    """Whether plans may be kept on this database, and which sessions have old ones."""
+    """Of which tenants plans may be kept on this database, and which sessions have old ones.
+
+    One for all loops and threads of a process: at worst something is looked at twice.
+    """
 
     def __init__(self) -> None:
-        self.may_keep = False
+        self._apart = True  # how tables and partitions stand is not known yet
         self._due = 0.0
-        self._doublings: tuple[int, ...] = ()
+        self._sizes: tuple[int, ...] = ()
         # By the server's process, for which sizes its plans were made.
         self._made_for: dict[int, tuple[int, ...]] = {}
+        self._small: dict[UUID, tuple[bool, float]] = {}
 
-    @property
-    def is_due(self) -> bool:
-        """Whether the tables are to be looked at again."""
-        return time.monotonic() >= self._due
+    def is_due(self, tenant: UUID) -> bool:
+        """Whether the tables, or how much the tenant has, are to be looked at again."""
+        now = time.monotonic()
+        return now >= self._due or now >= self._small.get(tenant, (False, 0.0))[1]
 
-    def renewing(self, connection: Any) -> str:
-        """What comes before `BEGIN` on this connection, whose plans are those of now then."""
-        session = connection.get_server_pid()
-        if self._made_for.get(session) == self._doublings:
-            return ""
+    def may_keep(self, tenant: UUID) -> bool:
+        """Whether a plan may be kept that the tenant goes by."""
+        return not self._apart and self._small.get(tenant, (False, 0.0))[0]
+
+    def is_renewed(self, connection: Any) -> bool:
+        """Whether the plans of this connection were made for tables as they are."""
+        return self._made_for.get(connection.get_server_pid()) == self._sizes
+
+    def renewed(self, connection: Any) -> None:
+        """The connection has thrown away its plans just now (`DISCARD`)."""
         if len(self._made_for) >= SESSIONS_MAX:
             self._made_for.clear()
-        self._made_for[session] = self._doublings
-        return DISCARD
+        self._made_for[connection.get_server_pid()] = self._sizes
 
     async def look(self, unit: Unit) -> None:
-        """Looks how large the tables are, in a unit that began without keeping its plans."""
-        row = await unit.fetch_one(SIZES, tables=_TABLES)
-        self._due = time.monotonic() + LOOK_SECONDS
-        if row is not None:
-            self._doublings = tuple(pages.bit_length() for pages in row["pages"])
-            self.may_keep = row["partitions"] <= 1 + PARTITIONS_MAX
+        """Looks at what is due, in a unit that began without keeping its plans."""
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + LOOK_SECONDS  # at once, so that one unit looks and not all
+            row = await unit.fetch_one(SIZES, tables=_TABLES)
+            if row is not None:
+                self._sizes = tuple(pages.bit_length() for pages in row["pages"])
+                self._apart = row["partitions"] > 1 + PARTITIONS_MAX
+        if now >= self._small.get(unit.tenant, (False, 0.0))[1]:
+            row = await unit.fetch_one(TENANT, most=TENANT_MEMORIES_MAX + 1)
+            if len(self._small) >= TENANTS_MAX:
+                self._small.clear()
+            small = row is not None and row["held"] <= TENANT_MEMORIES_MAX
+            self._small[unit.tenant] = (small, now + TENANT_SECONDS)

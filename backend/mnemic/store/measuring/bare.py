@@ -45,7 +45,8 @@ class _NotingUnit(Unit):
     """A unit that notes what it fetches; it changes nothing."""
 
     def __init__(self, inner: Unit, sent: list[tuple[str, list[object]]]) -> None:
-        super().__init__(inner.connection, inner.tenant, seconds=inner.seconds)
+        super().__init__(inner.connection, inner.tenant, seconds=inner.seconds, moment=inner.moment)
+        self.keeps_plans = inner.keeps_plans
         self._sent = sent
 
     def _note(self, statement: Statement, values: dict[str, object]) -> None:
