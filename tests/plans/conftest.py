@@ -318,6 +318,8 @@ class Growing:
         """It has so many turns, each with its vector."""
         await self.admin.execute(GROW_TURNS, self._turns + 1, turns)
         await self.admin.execute(GROW_VECTORS, self._turns + 1, turns, DIMENSIONS)
+        for step in ("SELECT pg_stat_force_next_flush()", "SELECT 1"):  # the server's counters
+            await self.admin.execute(step)
         self._turns = turns
 
 

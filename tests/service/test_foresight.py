@@ -111,6 +111,19 @@ async def test_who_is_named_is_not_embedded_and_next_time_nothing_is_made_for_no
     assert len(recorder.transactions) == 2 + 2 + 2 + 1
 
 
+async def test_of_many_at_once_only_some_are_made_ahead(
+    asking: tuple[Tools, Ending], scope: Scope
+) -> None:
+    """Each of the others would wait for them, with a connection in hand."""
+    tools, recorder = asking
+    watched = replace(tools, embedder=Watched(tools.embedder, in_process=True))
+
+    await asyncio.gather(*(_asked(watched, f"{ASKED} {number}", scope) for number in range(8)))
+
+    assert len(recorder.transactions) == foresight.AHEAD_MAX + 2 * (8 - foresight.AHEAD_MAX)
+    assert watched.ahead == 0
+
+
 async def test_a_model_behind_a_network_is_asked_when_the_text_is_known(
     asking: tuple[Tools, Ending], scope: Scope
 ) -> None:

@@ -14,6 +14,9 @@ from mnemic.service.tools import Tools
 
 __all__ = ["Foreseen", "foreseen"]
 
+AHEAD_MAX = 2
+"""How many are made ahead at once: of more each would wait for the others, with a connection."""
+
 WAIT_SECONDS = 0.02
 """How long a unit stays open for a model in this process; a network is never waited for in one."""
 
@@ -52,13 +55,15 @@ async def foreseen(tools: Tools, text: str, scope: Scope) -> AsyncIterator[Fores
     """
     normal = normal_form(text)
     worth = bool(normal) and tools.embeds_here and not tools.named_lately(scope)
-    if not worth or tools.known_vector(normal) is not None:
+    if not worth or tools.ahead >= AHEAD_MAX or tools.known_vector(normal) is not None:
         yield Foreseen(normal, None)
         return
     making = asyncio.create_task(tools.vectors([normal]))
+    tools.ahead += 1
     try:
         yield Foreseen(normal, making)
     finally:
+        tools.ahead -= 1
         making.cancel()
         await asyncio.wait({making})
         if not making.cancelled():

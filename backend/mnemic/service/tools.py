@@ -57,6 +57,8 @@ class Tools:
     owner_url: str | SecretStr | None = None
     moment: Moment | None = None
     caches: Caches = field(default_factory=lambda: Caches(CacheSettings()))
+    ahead: int = 0
+    """How many questions are being embedded before it is known whom they name."""
     _live_model: RegisteredModel | None = None
     _written: Counter[TenantId] = field(default_factory=Counter)
     _named: set[UUID] = field(default_factory=set)

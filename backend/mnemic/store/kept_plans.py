@@ -3,7 +3,7 @@
 A plan that is kept sees neither the tenant nor how the tables have grown since. So the statements
 that go by it look up by whole keys. What else they do may go through all that the tenant has, in
 whichever scope: so the tenant is small. ANALYZE ends a kept plan, and so does a session that finds
-a table at the next power of two of its pages: what was as cheap as anything else for ten rows
+a table at the next power of two of its rows: what was as cheap as anything else for ten rows
 would go through thousands.
 """
 
@@ -44,10 +44,10 @@ SETTINGS = {
 }
 DISCARD = "DISCARD PLANS; "
 
-# In pages, as the planner takes them.
+# In rows, as the server counts them: it counts pages too, but not of a table that somebody locks.
 SIZES = Statement("""
-    SELECT array_agg(pg_relation_size(c.oid) / CAST(current_setting('block_size') AS int)
-                     ORDER BY c.relname) AS pages,
+    SELECT array_agg(pg_stat_get_live_tuples(c.oid) + pg_stat_get_dead_tuples(c.oid)
+                     ORDER BY c.relname) AS held,
            (SELECT count(*) FROM pg_catalog.pg_inherits i
              WHERE i.inhparent = to_regclass('mnemic.turn_vectors')) AS partitions
       FROM pg_catalog.pg_class c
@@ -110,7 +110,7 @@ class KeptPlans:
             self._due = now + LOOK_SECONDS  # at once, so that one unit looks and not all
             row = await unit.fetch_one(SIZES, tables=_TABLES)
             if row is not None:
-                self._sizes = tuple(pages.bit_length() for pages in row["pages"])
+                self._sizes = tuple(held.bit_length() for held in row["held"])
                 self._apart = row["partitions"] > 1 + PARTITIONS_MAX
         if now >= self._small.get(unit.tenant, (False, 0.0))[1]:
             row = await unit.fetch_one(TENANT, most=TENANT_MEMORIES_MAX + 1)
