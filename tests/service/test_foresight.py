@@ -124,6 +124,21 @@ async def test_of_many_at_once_only_some_are_made_ahead(
     assert watched.ahead == 0
 
 
+async def test_what_is_made_counts_no_longer_while_its_question_is_answered(
+    asking: tuple[Tools, Ending], scope: Scope
+) -> None:
+    tools, _ = asking
+    watched = replace(tools, embedder=Watched(tools.embedder, in_process=True))
+
+    async with foresight.foreseen(watched, ASKED, scope) as ahead:
+        before = watched.ahead
+        made = await ahead.vector(ASKED)
+        after = watched.ahead
+
+    assert (before, after, watched.ahead) == (1, 0, 0)
+    assert made is not None
+
+
 async def test_a_model_behind_a_network_is_asked_when_the_text_is_known(
     asking: tuple[Tools, Ending], scope: Scope
 ) -> None:

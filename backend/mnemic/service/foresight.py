@@ -20,7 +20,6 @@ AHEAD_MAX = 2
 WAIT_SECONDS = 0.02
 """How long a unit stays open for a model in this process; a network is never waited for in one."""
 
-
 Making: TypeAlias = asyncio.Task[list[Vector] | None]
 
 
@@ -60,11 +59,15 @@ async def foreseen(tools: Tools, text: str, scope: Scope) -> AsyncIterator[Fores
         return
     making = asyncio.create_task(tools.vectors([normal]))
     tools.ahead += 1
+    making.add_done_callback(lambda _made: _ended(tools))
     try:
         yield Foreseen(normal, making)
     finally:
-        tools.ahead -= 1
         making.cancel()
         await asyncio.wait({making})
         if not making.cancelled():
             making.exception()  # whoever needed the vector was told
+
+
+def _ended(tools: Tools) -> None:
+    tools.ahead -= 1
