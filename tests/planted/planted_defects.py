@@ -25,6 +25,7 @@ from mnemic.service import facts as fact_service
 from mnemic.service import procedures as procedure_service
 from mnemic.store import (
     _scoping,
+    beginning,
     ending,
     fact_ledger,
     guards,
@@ -77,13 +78,13 @@ def _rewrite(statement: Statement, old: str, new: str) -> None:
 
 @_defect("store/test_unit.py::test_the_tenant_is_gone_from_the_connection_after_the_unit")
 def session_level_set() -> None:
-    begin = units.Database._begin
+    begin = beginning.Beginning.of
 
-    async def lasting(self: Any, connection: Any, tenant: Any, *, read_only: bool) -> None:
-        await begin(self, connection, tenant, read_only=read_only)
-        await connection.execute(f"SET mnemic.tenant_id = '{tenant}'")
+    async def lasting(self: Any, unit: Any, **asked: bool) -> None:
+        await begin(self, unit, **asked)
+        await unit.connection.execute(f"SET mnemic.tenant_id = '{unit.tenant}'")
 
-    units.Database._begin = lasting
+    beginning.Beginning.of = lasting
 
 
 @_defect(
@@ -390,10 +391,10 @@ def a_change_without_its_witness() -> None:
 
 @_defect("store/test_unit.py::test_a_read_only_unit_refuses_to_write")
 def a_read_that_may_write() -> None:
-    begin = units.Database._begin
+    begin = beginning.Beginning.of
 
-    async def writing(self: Any, connection: Any, tenant: Any, *, read_only: bool) -> None:
+    async def writing(self: Any, unit: Any, *, read_only: bool, keep_plans: bool) -> None:
         del read_only
-        await begin(self, connection, tenant, read_only=False)
+        await begin(self, unit, read_only=False, keep_plans=keep_plans)
 
-    units.Database._begin = writing
+    beginning.Beginning.of = writing
