@@ -307,6 +307,14 @@ async def test_behind_a_pooler_the_settings_travel_with_the_transaction(database
     assert (inside, path, plans) == ("1234ms", "mnemic, public", "force_custom_plan")
 
 
+@pytest.fixture
+def direct(pytestconfig: pytest.Config) -> None:
+    """No pooler stands between: behind one no plan is kept."""
+    if pytestconfig.getoption("--through-pgbouncer"):
+        pytest.skip("a pooler hands each statement to another session")
+
+
+@pytest.mark.usefixtures("direct")
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
@@ -367,6 +375,7 @@ async def test_of_a_tenant_that_is_not_small_no_plan_is_kept(
     assert plans == [("force_custom_plan", "on")] * 2
 
 
+@pytest.mark.usefixtures("direct")
 async def test_plans_are_thrown_away_when_the_unit_has_begun_and_not_before(
     database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
