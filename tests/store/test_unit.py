@@ -308,13 +308,11 @@ async def test_behind_a_pooler_the_settings_travel_with_the_transaction(database
 
 
 @pytest.fixture
-def direct(pytestconfig: pytest.Config) -> None:
-    """No pooler stands between: behind one no plan is kept."""
-    if pytestconfig.getoption("--through-pgbouncer"):
-        pytest.skip("a pooler hands each statement to another session")
+def direct(pytestconfig: pytest.Config) -> bool:
+    """Whether no pooler stands between: behind one no plan is kept."""
+    return not pytestconfig.getoption("--through-pgbouncer")
 
 
-@pytest.mark.usefixtures("direct")
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
@@ -328,7 +326,7 @@ def direct(pytestconfig: pytest.Config) -> None:
     ids=["anew", "kept", "past"],
 )
 async def test_a_unit_may_keep_its_plans_and_leaves_none_of_it_to_the_next(
-    database: Any, asked: dict[str, Any], told: tuple[str, str]
+    database: Any, asked: dict[str, Any], told: tuple[str, str], *, direct: bool
 ) -> None:
     served = database.serve(pool_max=1)
     await _planning(served, keep_plans=True)  # the first looks how large the tables are
@@ -337,7 +335,7 @@ async def test_a_unit_may_keep_its_plans_and_leaves_none_of_it_to_the_next(
     after = await _planning(served)
     await served.close()
 
-    assert inside == told
+    assert inside == (told if direct else after)
     assert after == ("force_custom_plan", "on")
 
 
@@ -375,9 +373,8 @@ async def test_of_a_tenant_that_is_not_small_no_plan_is_kept(
     assert plans == [("force_custom_plan", "on")] * 2
 
 
-@pytest.mark.usefixtures("direct")
 async def test_plans_are_thrown_away_when_the_unit_has_begun_and_not_before(
-    database: Any, monkeypatch: pytest.MonkeyPatch
+    database: Any, monkeypatch: pytest.MonkeyPatch, *, direct: bool
 ) -> None:
     """A unit that is broken off as it begins leaves the plans to the next one to throw away."""
     served = database.serve(pool_max=1)
@@ -388,7 +385,7 @@ async def test_plans_are_thrown_away_when_the_unit_has_begun_and_not_before(
     monkeypatch.undo()
 
     async with served.open_unit(SOMEBODY, read_only=True, keep_plans=True) as unit:
-        assert plans.is_renewed(unit.connection)
+        assert plans.is_renewed(unit.connection) is direct
     await served.close()
 
 
