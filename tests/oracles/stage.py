@@ -71,11 +71,9 @@ class Stage:
         async def read(unit: Unit) -> Sequence[MemoryItem]:
             if receipt.kind == "fact":
                 return await unit.facts.by_ids(scope, [receipt.id], live_only=False)
-            if receipt.kind == "episode":
-                return await unit.episodes.by_ids(scope, [receipt.id])
-            if receipt.kind == "procedure":
-                return await unit.procedures.by_ids(scope, [receipt.id])
-            return await unit.turns.by_ids(scope, [receipt.id])
+            return list(
+                (await unit.retrieval.memories(scope, [(receipt.kind, receipt.id)])).values()
+            )
 
         found = await self.tools.transact(scope.tenant.id, read, read_only=True)
         assert len(found) == 1, f"{receipt} tells of what is not there"

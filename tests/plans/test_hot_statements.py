@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -13,6 +14,7 @@ from mnemic.store import (
     filtered,
     forgetting,
     guards,
+    hits,
     kept_plans,
     lineage,
     retrieval,
@@ -54,6 +56,7 @@ TYPES = {
     "digests": "bytea[]",
     "scope": "uuid",
     "kind": "text",
+    "kinds": "text[]",
     "sources": "uuid[]",
     "before": "timestamptz",
     "begins": "timestamptz[]",
@@ -348,14 +351,22 @@ async def test_words_spelt_alike_are_found_by_their_index(busy: Any) -> None:
 
 
 @BOTH
-async def test_rows_by_id_come_from_the_primary_key(busy: Any, plans: str) -> None:
+async def test_rows_by_id_come_from_the_primary_keys_of_their_own_kinds(
+    busy: Any, plans: str
+) -> None:
     await busy.begin(plans)
-    ids = await busy.connection.fetch("SELECT id FROM mnemic.turns LIMIT 10")
-    listed = ", ".join(f"'{row['id']}'" for row in ids)
+    turn = await busy.connection.fetchval("SELECT id FROM mnemic.turns LIMIT 1")
+    fact = await busy.connection.fetchval("SELECT id FROM mnemic.facts LIMIT 1")
 
-    nodes = await _plan(busy, turns.BY_IDS, ids=f"ARRAY[{listed}]::uuid[]")
+    nodes = await _plan(
+        busy,
+        hits.BY_IDS["turn", "episode", "fact"],
+        kinds="ARRAY['turn', 'fact', 'fact']",
+        ids=f"ARRAY['{turn}', '{fact}', '{uuid4()}']::uuid[]",
+    )
 
-    assert _indexes(nodes) == {"turns_pkey"}
+    looked = {node["Index Name"]: node["Actual Loops"] for node in nodes if "Index Name" in node}
+    assert looked == {"turns_pkey": 1, "episodes_pkey": 0, "facts_pkey": 2}
 
 
 async def test_known_ids_of_a_session_are_looked_up(busy: Any) -> None:

@@ -121,12 +121,12 @@ async def world(settings: MemorySettings, embedder: Embedder) -> AsyncIterator[W
 
         async def read(unit: Unit) -> dict[UUID, Any]:
             found = [
-                *await unit.turns.by_ids(scope, ids),
                 *await unit.facts.by_ids(scope, ids, live_only=False),
                 *await unit.episodes.by_ids(scope, ids),
                 *await unit.procedures.by_ids(scope, ids),
             ]
-            return {one.id: one for one in found}
+            turns = await unit.retrieval.memories(scope, [("turn", one) for one in ids])
+            return turns | {one.id: one for one in found}
 
         kept = await memory._tools.transact(scope.tenant.id, read, read_only=True)
         yield World(memory, scope, kept)

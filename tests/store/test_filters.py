@@ -262,7 +262,11 @@ def held(shared_database: Any, loop: asyncio.AbstractEventLoop) -> Any:
     async def read(unit: Unit) -> dict[str, list[Any]]:
         ids = {kind: [row["id"] for row in made] for kind, made in rows.items()}
         return {
-            "turn": list(await unit.turns.by_ids(SCOPE, ids["turn"])),
+            "turn": list(
+                (
+                    await unit.retrieval.memories(SCOPE, [("turn", one) for one in ids["turn"]])
+                ).values()
+            ),
             "episode": list(await unit.episodes.by_ids(SCOPE, ids["episode"])),
             "fact": list(await unit.facts.by_ids(SCOPE, ids["fact"])),
             "procedure": list(await unit.procedures.by_ids(SCOPE, ids["procedure"])),

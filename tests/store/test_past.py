@@ -9,7 +9,17 @@ import asyncpg
 import pytest
 
 from mnemic.schema import metadata
-from mnemic.store import arms, entities, episodes, facts, procedures, retrieval, statistics, turns
+from mnemic.store import (
+    arms,
+    entities,
+    episodes,
+    facts,
+    hits,
+    procedures,
+    retrieval,
+    statistics,
+    turns,
+)
 from mnemic.store.past import past_template
 from mnemic.store.past_columns import COLUMNS, TRACKED
 from mnemic.store.statement import Statement, every_statement
@@ -18,7 +28,7 @@ from mnemic.store.statement import Statement, every_statement
 READ = (
     *(entities.NAMES, episodes.BROWSE, episodes.BY_IDS, facts.BEST, facts.BY_ENTITY, facts.BY_IDS),
     *(procedures.BY_IDS, procedures.OF_TASK, procedures.TRIGGERS, statistics.READ),
-    *(turns.BY_IDS, turns.OF_SESSION, retrieval.TURNS, retrieval.TURNS_OF_ACTOR),
+    *(*hits.BY_IDS.values(), turns.OF_SESSION, retrieval.TURNS, retrieval.TURNS_OF_ACTOR),
     *(*retrieval.OTHERS.values(), retrieval.PROCEDURES, facts.OF_KIND),
     *(*arms.INSIDE.values(), *arms.NAMING.values(), arms.SIMILAR),
 )

@@ -23,20 +23,21 @@ A missing neighbour counts 0. Scores are finite for every input.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import accumulate, pairwise
 from operator import attrgetter
 from uuid import UUID
 
-from mnemic.model.cues import date_match
+from mnemic.model.ranking_signals import rarity_boost, signals_of, unit, with_assistant
 from mnemic.model.ranking_values import (
     ASSISTANT,
-    TURN,
-    USER,
     Alias,
     Candidate,
     Corpus,
+    Parts,
     QueryWords,
     Reasons,
     Scored,
@@ -61,18 +62,16 @@ __all__ = [
 ]
 
 DEFAULT_WEIGHTS = Weights()
-_SHARE_MIN = 1e-6
-_NAMED_MAX = 2
-_HALF_LIVES_MAX = 1_000.0
 SMALL_CORPUS = 50
-_NO_SESSION: dict[int, int] = {}
 _score_of = attrgetter("score")
 # Hundreds are made for each question, and a named tuple's own constructor is Python.
 _scored = partial(tuple.__new__, Scored)
-_reasons = partial(tuple.__new__, Reasons)
+_BASE = Parts._fields.index("base")
+_NO_COUNT: dict[str, int] = {}
 
-_Arms = tuple[float, float, float, float, float]
-_Session = dict[int, int]
+_Column = list[float]
+_Count = dict[str, int]
+_Session = list[tuple[int, int]]
 
 
 def inverse_frequencies(stems: Iterable[str], corpus: Corpus) -> dict[str, float]:
@@ -118,24 +117,23 @@ def weighed(
     Turns may be weighed before other kinds are there, if it is told whether any of all has a
     cosine (`meant`); else it is seen here.
     """
-    sessions = _sessions(candidates)
     if meant is None:
         meant = has_cosine(candidates)
     meaning = _meaning_weight(corpus, weights) if meant else 0.0
+    sessions = _sessions(candidates)
     arms = _arms(query, candidates, sessions, corpus, weights, meaning)
-    bases = [arm[-1] for arm in arms]
-    signals = _Signals(query, corpus, weights, now)
-    scored = []
-    for candidate, arm, session in zip(candidates, arms, sessions, strict=True):
-        base = arm[-1]
-        around = (
-            _context(candidate.seq, session, bases, weights)
-            if session and candidate.seq is not None
-            else (0.0, weights.session * base)
+    around = _around(arms[-1], sessions, weights)
+    parts = Parts(*arms, *around, *signals_of(query, candidates, corpus, weights, now))
+    scores = [
+        base + (neighbour + session + actor + question + name + date + when + bounded)
+        for base, neighbour, session, actor, question, name, date, when, bounded in zip(
+            *parts[_BASE:], strict=True
         )
-        added = around + signals.of(candidate)
-        scored.append(_scored((candidate, base + sum(added), _reasons(arm + added))))
-    return scored
+    ]
+    return [
+        _scored((candidate, score, parts, place))
+        for place, (candidate, score) in enumerate(zip(candidates, scores, strict=True))
+    ]
 
 
 def in_order(scored: Iterable[Scored]) -> list[Scored]:
@@ -156,17 +154,18 @@ def _order(hit: Scored) -> tuple[float, float, int]:
 
 
 def _sessions(candidates: Sequence[Candidate]) -> list[_Session]:
-    """For each candidate, where the turns of its session stand among the candidates, by `seq`."""
+    """The turns of each session in their order, by `seq` and by their place in `candidates`."""
     known: dict[UUID, _Session] = {}
-    sessions = []
     for place, candidate in enumerate(candidates):
-        if candidate.session_id is None or candidate.seq is None:
-            sessions.append(_NO_SESSION)
+        session_id, seq = candidate.session_id, candidate.seq
+        if session_id is None or seq is None:
             continue
-        session = known.setdefault(candidate.session_id, {})
-        session[candidate.seq] = place
-        sessions.append(session)
-    return sessions
+        if (session := known.get(session_id)) is None:
+            session = known[session_id] = []
+        session.append((seq, place))
+    for session in known.values():
+        session.sort()
+    return list(known.values())
 
 
 def _arms(
@@ -176,179 +175,134 @@ def _arms(
     corpus: Corpus,
     weights: Weights,
     meaning: float,
-) -> list[_Arms]:
-    """Cosine, nb, pair, lex and base of every candidate, in the order of the candidates."""
+) -> tuple[_Column, _Column, _Column, _Column, _Column]:
+    """Cosine, nb, pair, lex and base, each of every candidate in their order."""
+    nb, pair = _words(query, candidates, sessions, corpus, weights)
+    lex = [weights.nb * one + weights.pair * two for one, two in zip(nb, pair, strict=True)]
+    cosines = [
+        one.cosine if type(one.cosine) is float and 0.0 < one.cosine <= 1.0 else unit(one.cosine)
+        for one in candidates
+    ]
+    nearer = [cosine - by_words for cosine, by_words in zip(cosines, lex, strict=True)]
+    if query.unread:
+        nearer = [weights.unread * max(0.0, more) for more in nearer]
+    base = [by_words + meaning * more for by_words, more in zip(lex, nearer, strict=True)]
+    return cosines, nb, pair, lex, base
+
+
+def _words(
+    query: QueryWords,
+    candidates: Sequence[Candidate],
+    sessions: Sequence[_Session],
+    corpus: Corpus,
+    weights: Weights,
+) -> tuple[_Column, _Column]:
+    """Nb and pair of every candidate; most hold no word of the question and have neither."""
+    nb, pair = [0.0] * len(candidates), [0.0] * len(candidates)
     idf = inverse_frequencies(query.stems, corpus)
     total = math.fsum(idf.values())
-    wanted = [(stem, f" {stem} ") for stem in query.stems]
-    counts = [_counts(candidate.stems, wanted) for candidate in candidates]
+    if total <= 0.0:
+        return nb, pair
+    counts = _counts([candidate.stems for candidate in candidates], query.stems)
     if query.aliases:
-        for candidate, count in zip(candidates, counts, strict=True):
-            _count_aliases(candidate.stems, query.aliases, count)
+        for place, candidate in enumerate(candidates):
+            _count_aliases(candidate.stems, query.aliases, counts, place)
     undamped = weights.k1 * (1.0 - weights.b)
     average = corpus.average_length if math.isfinite(corpus.average_length) else 1.0
     damping = weights.k1 * weights.b / max(average, 1.0)
-    arms = []
-    for candidate, count, session in zip(candidates, counts, sessions, strict=True):
-        nb = pair = 0.0
-        if total > 0.0:
-            if count:
-                damped = undamped + damping * max(candidate.length, 0)
-                nb = sum([idf[stem] * f / (f + damped) for stem, f in count.items()]) / total
-            previous = _paired(candidate, candidates, session, weights) if session else None
-            if either := count if previous is None else count | counts[previous]:
-                pair = sum([idf[stem] for stem in either]) / total
-        cosine = candidate.cosine
-        if type(cosine) is not float or not 0.0 < cosine <= 1.0:
-            cosine = _unit(cosine)
-        lex = weights.nb * nb + weights.pair * pair
-        nearer = cosine - lex
-        base = lex + meaning * (weights.unread * max(0.0, nearer) if query.unread else nearer)
-        arms.append((cosine, nb, pair, lex, base))
-    return arms
+    for place, count in counts.items():
+        damped = undamped + damping * max(candidates[place].length, 0)
+        nb[place] = sum([idf[stem] * f / (f + damped) for stem, f in count.items()]) / total
+        pair[place] = sum([idf[stem] for stem in count]) / total
+    for before, after in _paired(candidates, sessions, weights):
+        if said_before := counts.get(before):
+            either = counts.get(after, _NO_COUNT) | said_before
+            pair[after] = sum([idf[stem] for stem in either]) / total
+    return nb, pair
 
 
-def _counts(stems: str, wanted: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """How often each wanted stem occurs; given with a space on both sides too, as it stands there.
+def _counts(texts: Sequence[str], stems: Sequence[str]) -> dict[int, _Count]:
+    """How often the stems occur, for the place of each text that holds any.
 
-    Most texts hold none of them. Of the others each space is made two, so that neighbours share
-    none.
+    Looked for in all texts at once, as few hold any: a stem stands between two spaces, and
+    neighbours share one.
     """
-    spaced, apart = f" {stems} ", ""
-    counts = {}
-    for stem, standing in wanted:
-        if standing in spaced:
-            apart = apart or spaced.replace(" ", "  ")
-            counts[stem] = apart.count(standing)
+    counts: dict[int, _Count] = {}
+    whole = f" {' '.join(texts)} "
+    begins = list(accumulate((len(text) + 1 for text in texts), initial=0))
+    for stem in stems:
+        standing = f" {stem} "
+        at = whole.find(standing)
+        while at >= 0:
+            count = counts.setdefault(bisect_right(begins, at) - 1, {})
+            count[stem] = count.get(stem, 0) + 1
+            at = whole.find(standing, at + len(standing) - 1)
     return counts
 
 
-def _count_aliases(stems: str, aliases: Sequence[Alias], counts: dict[str, int]) -> None:
+def _count_aliases(
+    stems: str, aliases: Sequence[Alias], counts: dict[int, _Count], place: int
+) -> None:
     """A thing that is called by another of its names is there once."""
     words = frozenset(stems.split(" "))
     for alias in aliases:
         if any(words.issuperset(name) for name in alias.others):
+            count = counts.setdefault(place, {})
             for stem in alias.asked:
-                counts.setdefault(stem, 1)
-
-
-def _unit(value: float | None) -> float:
-    """The number within [0, 1]; 0 for None, NaN and what is no number."""
-    if isinstance(value, (int, float)) and value > 0.0:
-        return float(min(value, 1.0))
-    return 0.0
+                count.setdefault(stem, 1)
 
 
 def _meaning_weight(corpus: Corpus, weights: Weights) -> float:
-    mixed = corpus.role_shares.get(ASSISTANT, 0.0) > 0.0
-    if mixed and corpus.average_length > weights.long_mixed_length:
+    if with_assistant(corpus) and corpus.average_length > weights.long_mixed_length:
         return weights.cosine_long_mixed
     return weights.cosine
 
 
 def _paired(
-    candidate: Candidate, candidates: Sequence[Candidate], session: _Session, weights: Weights
-) -> int | None:
-    """The place of the turn before, where the two are read together."""
-    if candidate.seq is None or candidate.seq - 1 not in session:
-        return None
-    place = session[candidate.seq - 1]
-    return place if _short(candidate, weights) and _short(candidates[place], weights) else None
+    candidates: Sequence[Candidate], sessions: Sequence[_Session], weights: Weights
+) -> Iterator[tuple[int, int]]:
+    """The places of each two turns that are read together, the earlier one first."""
+    for session in sessions:
+        for (earlier, before), (later, after) in pairwise(session):
+            if (
+                earlier == later - 1
+                and _short(candidates[after], weights)
+                and _short(candidates[before], weights)
+            ):
+                yield before, after
 
 
 def _short(candidate: Candidate, weights: Weights) -> bool:
     return candidate.word_count <= weights.pair_words_max and candidate.role != ASSISTANT
 
 
-def _context(
-    seq: int, session: _Session, bases: Sequence[float], weights: Weights
-) -> tuple[float, float]:
-    """What the neighbours and the best of the session around it add; itself is part of that."""
+def _around(
+    bases: Sequence[float], sessions: Sequence[_Session], weights: Weights
+) -> tuple[_Column, _Column]:
+    """What its neighbours and the best of the session around it add to each; itself is part of it.
+
+    Each session is gone through once, with the first and the last that are near enough.
+    """
+    neighbours = [0.0] * len(bases)
+    best = [weights.session * base for base in bases]
     near = weights.session_turns
-    around = [bases[session[at]] for at in range(seq - near, seq + near + 1) if at in session]
-    previous, following = session.get(seq - 1), session.get(seq + 1)
-    neighbour = 0.0
-    if previous is not None:
-        neighbour += weights.previous * bases[previous]
-    if following is not None:
-        neighbour += weights.next * bases[following]
-    return neighbour, weights.session * max(around)
-
-
-class _Signals:
-    """What the question asks for, weighed once, then added to each candidate."""
-
-    def __init__(self, query: QueryWords, corpus: Corpus, weights: Weights, now: datetime) -> None:
-        self._cues = query.cues
-        self._weights = weights
-        self._now = now
-        self._assistant_chat = corpus.role_shares.get(ASSISTANT, 0.0) > 0.0
-        self._actor, self._boost, self._share = "", 0.0, 0.0
-        self._role = ""
-        named = tuple(dict.fromkeys(name.casefold() for name in query.named))
-        if named and len(named) <= _NAMED_MAX and not (len(named) > 1 and query.cues.about_both):
-            self._actor = named[0]
-            shares = corpus.actor_shares.items()
-            self._share = sum(share for actor, share in shares if actor.casefold() == named[0])
-            self._boost = _rarity_boost(self._share, weights) / len(named)
-        elif not named and self._assistant_chat:
-            self._role = USER
-            self._share = corpus.role_shares.get(USER, 0.0)
-            self._boost = _rarity_boost(self._share, weights)
-        # Of a memory of nobody in particular the part that chance would give.
-        self._by_nobody = self._boost * min(_unit(self._share), 1.0)
-
-    def of(self, candidate: Candidate) -> tuple[float, float, float, float, float, float]:
-        """Actor, question, name, date, when, and the bounded signals."""
-        cues, weights = self._cues, self._weights
-        asks = candidate.ends_with_question and not candidate.first_person
-        return (
-            self._by_the_asked(candidate) if self._boost else 0.0,
-            -weights.question if asks and not self._assistant_chat else 0.0,
-            weights.name if cues.wants_name and candidate.has_name else 0.0,
-            weights.date * self._dated(candidate.occurred_at) if cues.dates else 0.0,
-            weights.when if cues.wants_time and candidate.has_time_expression else 0.0,
-            self._bounded(candidate) if candidate.kind != TURN else 0.0,
-        )
-
-    def _dated(self, at: datetime) -> float:
-        """How well a time fits the dates of the question, or what lies between two of them."""
-        inside = any(begins <= at < ends for begins, ends in self._cues.ranges)
-        return max(date_match(self._cues.dates, at), 1.0 if inside else 0.0)
-
-    def _by_the_asked(self, candidate: Candidate) -> float:
-        """The boost, or what is left of it."""
-        if not candidate.actor and not candidate.role:
-            return self._by_nobody
-        if self._role:
-            return self._boost if candidate.role == self._role else 0.0
-        return self._boost if candidate.actor.casefold() == self._actor else 0.0
-
-    def _bounded(self, candidate: Candidate) -> float:
-        """At most half of each weight up or down; what is not known moves nothing."""
-        weights = self._weights
-        half_lives = (self._now - candidate.occurred_at) / weights.recency_half_life
-        recency = 2.0 ** -min(half_lives, _HALF_LIVES_MAX) if half_lives > 0.0 else 1.0
-        bounded = weights.recency * (recency - 0.5)
-        if candidate.importance is None and candidate.confidence is None:
-            return bounded
-        return (
-            weights.importance * _centred(candidate.importance)
-            + weights.confidence * _centred(candidate.confidence)
-            + bounded
-        )
-
-
-def _rarity_boost(share: float, weights: Weights) -> float:
-    rarity = -math.log(min(max(_unit(share), _SHARE_MIN), 1.0))
-    return weights.actor + weights.actor_rarity * rarity
-
-
-def _centred(value: float | None) -> float:
-    # `isfinite` would make a float of a whole number, which may be too large for one.
-    if isinstance(value, (int, float)) and abs(value) < math.inf:
-        return _unit(value) - 0.5
-    return 0.0
+    for session in sessions:
+        seqs = [seq for seq, _ in session]
+        values = [bases[place] for _, place in session]
+        first, end, many = 0, 0, len(seqs)
+        for at, (seq, place) in enumerate(session):
+            while seqs[first] < seq - near:
+                first += 1
+            while end < many and seqs[end] <= seq + near:
+                end += 1
+            neighbour = 0.0
+            if at and seqs[at - 1] == seq - 1:
+                neighbour += weights.previous * values[at - 1]
+            if at + 1 < many and seqs[at + 1] == seq + 1:
+                neighbour += weights.next * values[at + 1]
+            neighbours[place] = neighbour
+            best[place] = weights.session * max(values[first:end])
+    return neighbours, best
 
 
 def surest(scored: Sequence[Scored], weights: Weights = DEFAULT_WEIGHTS) -> float:
@@ -357,8 +311,12 @@ def surest(scored: Sequence[Scored], weights: Weights = DEFAULT_WEIGHTS) -> floa
     That is where confidence was measured. Among many an actor is rare, and to be by him adds up to
     three times as much: to what answers, and to all else that he ever said.
     """
-    usual = _rarity_boost(0.5, weights)
-    return max((one.score - max(0.0, one.reasons.actor - usual) for one in scored), default=0.0)
+    usual = rarity_boost(0.5, weights)
+    scores = [
+        score if (actor := parts.actor[place]) <= usual else score - (actor - usual)
+        for _, score, parts, place in scored
+    ]
+    return max(scores, default=0.0)
 
 
 def above_floor(scored: Sequence[Scored], *, floor: float = 0.43) -> list[Scored]:
@@ -381,5 +339,5 @@ def about_other_actor(
     for hit in scored:
         if hit.candidate.actor:
             own = hit.candidate.actor.casefold() in asked
-            best[own] = max(best[own], hit.score - hit.reasons.actor)
+            best[own] = max(best[own], hit.score - hit.parts.actor[hit.place])
     return best[False] - best[True] > margin

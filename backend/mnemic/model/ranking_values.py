@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -17,6 +17,7 @@ __all__ = [
     "Alias",
     "Candidate",
     "Corpus",
+    "Parts",
     "QueryWords",
     "Reasons",
     "Scored",
@@ -152,9 +153,52 @@ class Reasons(NamedTuple):
     bounded: float
 
 
+class Parts(NamedTuple):
+    """`Reasons` of many that were weighed together, by their places: a list for each.
+
+    Hundreds are weighed for each question, and few are told why.
+    """
+
+    cosine: Sequence[float]
+    nb: Sequence[float]
+    pair: Sequence[float]
+    lex: Sequence[float]
+    base: Sequence[float]
+    neighbour: Sequence[float]
+    session: Sequence[float]
+    actor: Sequence[float]
+    question: Sequence[float]
+    name: Sequence[float]
+    date: Sequence[float]
+    when: Sequence[float]
+    bounded: Sequence[float]
+
+    def of(self, place: int) -> Reasons:
+        """Those of one."""
+        return Reasons(*(values[place] for values in self))
+
+
 class Scored(NamedTuple):
-    """A candidate with its score on the fixed scale, and why."""
+    """A candidate with its score on the fixed scale, and why: what stands at `place` of `parts`.
+
+    Two are equal that tell the same, whatever else was weighed with them.
+    """
 
     candidate: Candidate
     score: float
-    reasons: Reasons
+    parts: Parts
+    place: int
+
+    @property
+    def reasons(self) -> Reasons:
+        """What the score is made of."""
+        return self.parts.of(self.place)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scored):
+            return NotImplemented
+        mine = (self.candidate, self.score, self.reasons)
+        return mine == (other.candidate, other.score, other.reasons)
+
+    def __hash__(self) -> int:
+        return hash((self.candidate, self.score))

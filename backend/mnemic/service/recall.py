@@ -15,7 +15,7 @@ from mnemic.model.filters import checked_filter
 from mnemic.model.normalise import checked_unit, shown
 from mnemic.model.ranking import above_floor
 from mnemic.model.ranking_values import QueryWords
-from mnemic.model.recall import KINDS_BY_TYPE, MemoryItem, Recall, RecallQuery, kinds_of, text_of
+from mnemic.model.recall import KINDS_BY_TYPE, Recall, RecallQuery, kinds_of, text_of
 from mnemic.model.route import Leg
 from mnemic.model.scope import Scope
 from mnemic.service.answer import Searched, answer_of
@@ -46,7 +46,6 @@ __all__ = [
     "answer_of",
     "explained_of",
     "finished",
-    "memories_of",
     "parse_query",
     "read_or_searched",
     "recall",
@@ -202,8 +201,8 @@ async def _found(
         scored=scored,
         ordered=scored,
         kept=shown,
-        memories=await memories_of(
-            unit, scope, [(one.candidate.kind, one.candidate.id) for one in shown]
+        memories=await unit.retrieval.memories(
+            scope, [(one.candidate.kind, one.candidate.id) for one in shown]
         ),
         route=legs,
     )
@@ -309,22 +308,3 @@ def _parted(query: RecallQuery) -> Kinds:
     if not query.text:
         plain, narrowed = (), plain + narrowed
     return Kinds(plain, narrowed, query.filters)
-
-
-async def memories_of(
-    unit: Unit, scope: Scope, hits: Sequence[tuple[str, UUID]]
-) -> dict[UUID, MemoryItem]:
-    """The rows of the hits, under row-level security; what was deleted meanwhile is missing."""
-    wanted: dict[str, list[UUID]] = {}
-    for kind, identity in hits:
-        wanted.setdefault(kind, []).append(identity)
-    found: list[MemoryItem] = []
-    if ids := wanted.get("turn"):
-        found += await unit.turns.by_ids(scope, ids)
-    if ids := wanted.get("episode"):
-        found += await unit.episodes.by_ids(scope, ids)
-    if ids := wanted.get("fact"):
-        found += await unit.facts.by_ids(scope, ids)
-    if ids := wanted.get("procedure"):
-        found += await unit.procedures.by_ids(scope, ids)
-    return {memory.id: memory for memory in found}

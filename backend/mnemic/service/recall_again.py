@@ -17,7 +17,7 @@ from mnemic.service.answer import Searched, answer_of
 from mnemic.service.caches import Outlines
 from mnemic.service.foresight import foreseen
 from mnemic.service.parsing import checked_scope
-from mnemic.service.recall import finished, memories_of, read_or_searched, recall
+from mnemic.service.recall import finished, read_or_searched, recall
 from mnemic.service.tools import Tools
 from mnemic.store.statistics import ScopeStatistics
 from mnemic.store.unit import Unit
@@ -83,7 +83,7 @@ async def recall_again(
 async def _filled(unit: Unit, scope: Scope, outline: _Outline, *, started: float) -> Recall:
     """The answer of the outline with the rows of its hits as they are now."""
     wanted = [(hit.kind, identity) for identity, hit in outline.hits]
-    memories = await memories_of(unit, scope, wanted)
+    memories = await unit.retrieval.memories(scope, wanted)
     hits = tuple(
         replace(hit, memory=memories[identity])
         for identity, hit in outline.hits

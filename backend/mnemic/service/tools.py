@@ -147,6 +147,8 @@ class Tools:
             raise EmbedderUnavailable(f"the embedder failed: {type(fault).__name__}") from fault
         if len(made) != len(texts):
             raise EmbedderUnavailable(expected=len(texts), got=len(made))
+        if isinstance(self.embedder, CachedEmbedder):
+            return made  # they were checked before they were kept
         dimensions = self.embedder.signature.dimensions
         return [checked_vector(one, dimensions=dimensions) for one in made]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from mnemic.model.embedding import CosineScale
 from mnemic.model.ranking import has_cosine, in_order, weighed
@@ -12,6 +13,10 @@ from mnemic.service.tools import Tools
 from mnemic.store.statistics import ScopeStatistics
 
 __all__ = ["Weighing"]
+
+_ACTOR = Candidate._fields.index("actor")
+# As a tuple: `_replace` goes through all fields in Python.
+_candidate = partial(tuple.__new__, Candidate)
 
 
 class Weighing:
@@ -52,18 +57,21 @@ class Weighing:
     def _weighed(
         self, candidates: Sequence[Candidate], *, meant: bool | None = None
     ) -> list[Scored]:
-        actors = self._actors
-        told = [_spoken_by(one, actors) if one.kind == "fact" else one for one in candidates]
-        told = _rescaled(told, self._scale)
+        told = _rescaled(_as_spoken(candidates, self._actors), self._scale)
         if self.words.unread:
             told = told_apart(told)
         corpus = self.statistics.corpus
         return weighed(self.words, told, corpus, self._weights, now=self._now, meant=meant)
 
 
-def _spoken_by(candidate: Candidate, actors: frozenset[str]) -> Candidate:
+def _as_spoken(candidates: Sequence[Candidate], actors: frozenset[str]) -> list[Candidate]:
     """A fact counts as said by its subject only if that is somebody who speaks here."""
-    return candidate if candidate.actor in actors else candidate._replace(actor="")
+    return [
+        one
+        if one.kind != "fact" or one.actor in actors
+        else _candidate((*one[:_ACTOR], "", *one[_ACTOR + 1 :]))
+        for one in candidates
+    ]
 
 
 def _rescaled(candidates: list[Candidate], scale: CosineScale | None) -> list[Candidate]:

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-__all__ = ["OTHER_KINDS", "READ_OF_KIND", "TURN_COLUMNS", "cosine_of", "place_in"]
+from typing import NamedTuple
 
-TURN_COLUMNS = """
-    t.id, t.session_id, t.seq, t.actor, t.role, t.stems, t.stem_count, t.word_count, t.occurred_at,
-    t.ends_with_question, t.first_person, t.has_name, t.has_time_expr
-"""
+__all__ = [
+    "COSINE_AT",
+    "OTHER_KINDS",
+    "READ_OF_KIND",
+    "TURN_COLUMNS",
+    "cosine_of",
+    "other_columns",
+    "place_in",
+]
 
-# What each kind gives for the columns that the kinds do not share, and which rows are live.
+# In the order of a `Candidate`, for rows become candidates by their places: to look up names in the
+# hundreds of rows of a recall takes longer.
+TURN_COLUMNS = (
+    *("id", "stems", "stem_count", "word_count", "occurred_at"),
+    *("session_id", "seq", "actor", "role"),
+    *("ends_with_question", "first_person", "has_name", "has_time_expr"),
+)
+COSINE_AT = 5
+"""Where the cosine of a turn stands among them."""
+
+
+class _Other(NamedTuple):
+    """What a kind gives for what the kinds do not share, and which of its rows are live."""
+
+    at: str
+    actor: str
+    importance: str
+    confidence: str
+    live: str
+
+
 _NONE = "CAST(NULL AS double precision)"
+_LIVE = "m.status = 'live' AND m.archived_at IS NULL"
 OTHER_KINDS = {
-    "episode": (
-        f"m.occurred_at, '' AS actor, m.importance_score AS importance, {_NONE} AS confidence",
-        "m.archived_at IS NULL",
-    ),
-    "fact": (
-        f"m.last_reinforced, m.subject, {_NONE}, m.confidence",
-        "m.status = 'live' AND m.archived_at IS NULL",
-    ),
-    "procedure": (
-        f"m.updated_at, '', {_NONE}, {_NONE}",
-        "m.status = 'live' AND m.archived_at IS NULL",
-    ),
+    "episode": _Other("m.occurred_at", "''", "m.importance_score", _NONE, "m.archived_at IS NULL"),
+    "fact": _Other("m.last_reinforced", "m.subject", _NONE, "m.confidence", _LIVE),
+    "procedure": _Other("m.updated_at", "''", _NONE, _NONE, _LIVE),
 }
 
 # What they are made of.
@@ -35,6 +52,15 @@ READ_OF_KIND = {
         "procedure": ("updated_at",),
     }.items()
 }
+
+
+def other_columns(noun: str) -> str:
+    """What a candidate of another kind than a turn is made of, read from the row `m`."""
+    other = OTHER_KINDS[noun]
+    return f"""
+        m.id, m.stems, m.stem_count, m.word_count, {other.at} AS at, '{noun}' AS kind,
+        {cosine_of(noun, "m")} AS cosine, {other.actor} AS actor, {other.importance} AS importance,
+        {other.confidence} AS confidence"""
 
 
 def cosine_of(noun: str, row: str) -> str:

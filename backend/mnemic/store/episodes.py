@@ -39,15 +39,25 @@ ADD = Statement("""
             CAST(CAST(:tsv AS text) AS tsvector))
 """)
 
-BY_IDS = Statement("""
-    SELECT e.* FROM mnemic.episodes e
-     WHERE {owned:e} AND e.id = ANY(CAST(:ids AS uuid[]))
+# What an episode is made of: its words are as long as itself, and nobody asks for them.
+COLUMNS = (
+    *("id", "scope_id", "title", "summary", "key_topics", "user_intents", "tools_used"),
+    *("agents_used", "task_type", "task_description", "outcome", "outcome_details"),
+    *("actions", "context_summary", "lessons_learned", "duration_seconds", "tokens_used"),
+    *("importance_score", "message_count", "started_at", "ended_at", "occurred_at"),
+    *("recorded_at", "session_id", "trust", "source", "metadata", "tags"),
+)
+_COLUMNS = ", ".join(f"e.{name}" for name in COLUMNS)
+
+BY_IDS = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.episodes e
+     WHERE {{owned:e}} AND e.id = ANY(CAST(:ids AS uuid[]))
 """)
 
 # One statement for every way of browsing; what is not asked for is null.
-BROWSE = Statement("""
-    SELECT e.* FROM mnemic.episodes e
-     WHERE {owned:e} AND e.archived_at IS NULL
+BROWSE = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.episodes e
+     WHERE {{owned:e}} AND e.archived_at IS NULL
        AND (CAST(:since AS timestamptz) IS NULL OR e.occurred_at >= :since)
        AND (CAST(:outcome AS text) IS NULL OR e.outcome = CAST(:outcome AS mnemic.outcome))
        AND (CAST(:task_type AS text) IS NULL OR e.task_type = :task_type)
@@ -55,8 +65,8 @@ BROWSE = Statement("""
      LIMIT :limit
 """)
 
-HOLD = Statement("""
-    SELECT e.* FROM mnemic.episodes e WHERE {owned:e} AND e.id = :id FOR SHARE
+HOLD = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.episodes e WHERE {{owned:e}} AND e.id = :id FOR SHARE
 """)
 
 SET_IMPORTANCE = Statement("""

@@ -18,31 +18,40 @@ if TYPE_CHECKING:
 
 __all__ = ["FactStore", "fact_of"]
 
-BY_IDS = Statement("""
-    SELECT f.* FROM mnemic.facts f
-     WHERE {owned:f} AND f.id = ANY(CAST(:ids AS uuid[]))
+# What a fact is made of: its words are as long as itself, and nobody asks for them.
+COLUMNS = (
+    *("id", "scope_id", "subject", "predicate", "object", "content", "category"),
+    *("confidence", "reinforcement_count", "first_learned", "last_reinforced"),
+    *("valid_from", "valid_to", "recorded_at", "retired_at", "status", "status_reason"),
+    *("pinned", "verified_at", "verification", "trust", "source", "metadata", "tags"),
+)
+_COLUMNS = ", ".join(f"f.{name}" for name in COLUMNS)
+
+BY_IDS = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.facts f
+     WHERE {{owned:f}} AND f.id = ANY(CAST(:ids AS uuid[]))
        AND (f.status = 'live' OR NOT CAST(:live_only AS boolean))
 """)
 
-BEST = Statement("""
-    SELECT f.* FROM mnemic.facts f
-     WHERE {owned:f} AND f.status = 'live' AND f.archived_at IS NULL
+BEST = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.facts f
+     WHERE {{owned:f}} AND f.status = 'live' AND f.archived_at IS NULL
      ORDER BY f.confidence * ln(1 + f.reinforcement_count) DESC, f.id
      LIMIT :limit
 """)
 
-BY_ENTITY = Statement("""
-    SELECT f.* FROM mnemic.facts f
-     WHERE {owned:f} AND f.status = 'live' AND f.archived_at IS NULL
+BY_ENTITY = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.facts f
+     WHERE {{owned:f}} AND f.status = 'live' AND f.archived_at IS NULL
        AND (f.subject_key = ANY(CAST(:names AS text[]))
             OR f.object_key = ANY(CAST(:names AS text[])))
      ORDER BY f.confidence DESC, f.last_reinforced DESC, f.id
      LIMIT :limit
 """)
 
-OF_KIND = Statement("""
-    SELECT f.* FROM mnemic.facts f
-     WHERE {owned:f} AND f.status = 'live' AND f.archived_at IS NULL AND f.trust <= :trust
+OF_KIND = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.facts f
+     WHERE {{owned:f}} AND f.status = 'live' AND f.archived_at IS NULL AND f.trust <= :trust
        AND (f.category = ANY(CAST(:categories AS text[]))
             OR f.predicate = ANY(CAST(:predicates AS text[])))
      ORDER BY f.confidence DESC, f.id
@@ -50,17 +59,17 @@ OF_KIND = Statement("""
 """)
 
 # Live values of the same subject and predicate, wherever they are seen from.
-RIVALS = Statement("""
-    SELECT f.* FROM mnemic.facts f
-     WHERE {owned:f} AND f.subject_key = :subject_key AND f.predicate = :predicate
+RIVALS = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.facts f
+     WHERE {{owned:f}} AND f.subject_key = :subject_key AND f.predicate = :predicate
        AND f.status = 'live' AND f.id <> :id
      ORDER BY f.trust, coalesce(f.valid_from, f.first_learned) DESC, f.confidence DESC, f.id
      LIMIT :limit
 """)
 
-LOCK = Statement("""
-    SELECT f.* FROM mnemic.facts f
-     WHERE {owned:f} AND f.id = ANY(CAST(:ids AS uuid[])) ORDER BY f.id FOR UPDATE
+LOCK = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.facts f
+     WHERE {{owned:f}} AND f.id = ANY(CAST(:ids AS uuid[])) ORDER BY f.id FOR UPDATE
 """)
 
 SET_VERIFICATION = Statement("""

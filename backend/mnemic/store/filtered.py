@@ -18,8 +18,7 @@ from mnemic.store.arms import TIMED, TimeQuery, inside_template
 from mnemic.store.candidate_columns import (
     OTHER_KINDS,
     READ_OF_KIND,
-    TURN_COLUMNS,
-    cosine_of,
+    other_columns,
     place_in,
 )
 from mnemic.store.filters import FALSE, TRUE, Conditions
@@ -53,7 +52,10 @@ _WHEN = {
     "fact": "m.last_reinforced",
     "procedure": "m.updated_at",
 }
-_LIVE = {"turn": "m.archived_at IS NULL", **{noun: live for noun, (_, live) in OTHER_KINDS.items()}}
+_LIVE = {
+    "turn": "m.archived_at IS NULL",
+    **{noun: other.live for noun, other in OTHER_KINDS.items()},
+}
 
 # Of a few that pass, vectors and words are looked up by their keys; of many, all vectors are read
 # in one go, and words are those that the index would look for: to rank each row is dear. Which it
@@ -171,9 +173,9 @@ def filtered_turns(
     condition = made.of(filters, "turn", "m")
     if condition == FALSE:
         return None
-    columns = f"{TURN_COLUMNS}, {made.of(filters, 'turn', 't')} AS passes"
+    passes = made.of(filters, "turn", "t")
     head, arms = filtered_arms("turn", condition, with_actor=with_actor)
-    ending = around(columns, with_actor=with_actor)
+    ending = around(with_actor=with_actor, passes=passes)
     return Statement(f"{head}, {_hits(arms)}, {ending}", kept=False), made.values
 
 
@@ -188,13 +190,11 @@ def filtered_others(
     conditions = {noun: made.of(filters, noun, "m") for noun in kinds}
 
     def of(noun: str) -> str:
-        columns, _ = OTHER_KINDS[noun]
         read = ", ".join(f"m.{column}" for column in READ_OF_KIND[noun])
         head, arms = filtered_arms(noun, conditions[noun])
         return f"""(
             {head}, {_hits(arms)}
-            SELECT '{noun}' AS kind, m.id, m.stems, m.stem_count, m.word_count, {columns},
-                   {cosine_of(noun, "m")} AS cosine, {place_in("near", "m")} AS near_place,
+            SELECT {other_columns(noun)}, {place_in("near", "m")} AS near_place,
                    {place_in("words", "m")} AS words_place
               FROM hit
              CROSS JOIN LATERAL (SELECT {read} FROM mnemic.{noun}s m
@@ -278,6 +278,5 @@ class FilteredStore:
 
 
 def _turn(row: Any) -> Found:
-    """Whether it passes stands behind its own columns."""
-    at = len(TURN_COLUMNS.split(","))
-    return turn_found((*row[:at], *row[at + 1 :]))._replace(passes=row[at])
+    """Whether it passes stands behind all that a turn has."""
+    return turn_found(row[:-1])._replace(passes=row[-1])

@@ -57,18 +57,22 @@ ADD_VERSION = Statement("""
     ON CONFLICT (tenant_id, procedure_id, version) DO NOTHING
 """)
 
-# Not all columns: the words of a procedure are as long as itself, and nobody asks for them.
-BY_IDS = Statement("""
-    SELECT p.id, p.scope_id, p.name, p.task_type, p.trigger_pattern, p.steps, p.version,
-           p.preconditions, p.avoid_conditions, p.success_count, p.failure_count, p.last_used,
-           p.recorded_at, p.trust, p.source, p.metadata, p.tags
-      FROM mnemic.procedures p
-     WHERE {owned:p} AND p.id = ANY(CAST(:ids AS uuid[])) AND p.status = 'live'
+# What a procedure is made of: its words are as long as itself, and nobody asks for them.
+COLUMNS = (
+    *("id", "scope_id", "name", "task_type", "trigger_pattern", "steps", "version"),
+    *("preconditions", "avoid_conditions", "success_count", "failure_count", "last_used"),
+    *("recorded_at", "trust", "source", "metadata", "tags"),
+)
+_COLUMNS = ", ".join(f"p.{name}" for name in COLUMNS)
+
+BY_IDS = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.procedures p
+     WHERE {{owned:p}} AND p.id = ANY(CAST(:ids AS uuid[])) AND p.status = 'live'
 """)
 
-OF_TASK = Statement("""
-    SELECT p.* FROM mnemic.procedures p
-     WHERE {owned:p} AND p.status = 'live' AND p.archived_at IS NULL AND p.task_type = :task_type
+OF_TASK = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.procedures p
+     WHERE {{owned:p}} AND p.status = 'live' AND p.archived_at IS NULL AND p.task_type = :task_type
      ORDER BY p.id LIMIT :limit
 """)
 
@@ -79,9 +83,9 @@ TRIGGERS = Statement("""
      ORDER BY p.id LIMIT :limit
 """)
 
-LOCK = Statement("""
-    SELECT p.* FROM mnemic.procedures p
-     WHERE {owned:p} AND p.id = :id AND p.status = 'live' FOR UPDATE
+LOCK = Statement(f"""
+    SELECT {_COLUMNS} FROM mnemic.procedures p
+     WHERE {{owned:p}} AND p.id = :id AND p.status = 'live' FOR UPDATE
 """)
 
 ADD_OUTCOME = Statement("""

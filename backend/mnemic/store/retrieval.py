@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -12,16 +12,20 @@ from uuid import UUID
 from mnemic.model.embedding import Vector
 from mnemic.model.procedure import Standing
 from mnemic.model.ranking_values import TURN, Candidate
+from mnemic.model.recall import MemoryItem
 from mnemic.model.scope import Scope
 from mnemic.store.approximate import ApproximateStore
 from mnemic.store.arms import ArmStore, FurtherArm
 from mnemic.store.candidate_columns import (
+    COSINE_AT,
     OTHER_KINDS,
     READ_OF_KIND,
     TURN_COLUMNS,
     cosine_of,
+    other_columns,
     place_in,
 )
+from mnemic.store.hits import memories_by_ids
 from mnemic.store.statement import Statement
 
 if TYPE_CHECKING:
@@ -80,9 +84,9 @@ _AROUND = """
                             WHERE {{owned:h}} AND h.id = hit.id OFFSET 0) h
        CROSS JOIN unnest(CAST(:around AS int[])) AS d
     )
-    SELECT t.*, {cosine} AS cosine, {places}
+    SELECT {told}
       FROM place
-     CROSS JOIN LATERAL (SELECT {columns} FROM mnemic.turns t
+     CROSS JOIN LATERAL (SELECT {read} FROM mnemic.turns t
                           WHERE {{owned:t}} AND t.session_id = place.session_id
                             AND t.seq = place.seq AND t.archived_at IS NULL OFFSET 0) t
 """
@@ -91,13 +95,23 @@ _MAIN_ARMS = ("near", "words")
 _ACTOR_ARMS = ("actor_near", "actor_words")
 
 
-def around(columns: str, *, with_actor: bool) -> str:
-    """The end of a statement about turns; the arms of an actor are there, or they are not."""
-    places = [place_in(arm, "t") for arm in _MAIN_ARMS]
-    places += [place_in(arm, "t") if with_actor else _NO_PLACE for arm in _ACTOR_ARMS]
-    return _AROUND.format(columns=columns, cosine=cosine_of("turn", "t"), places=", ".join(places))
+def around(*, with_actor: bool, passes: str | None = None) -> str:
+    """The end of a statement about turns; the arms of an actor are there, or they are not.
+
+    What tells whether the row `t` `passes` comes last, if it is given.
+    """
+    read = [f"t.{name}" for name in TURN_COLUMNS]
+    told = [*read[:COSINE_AT], f"{cosine_of('turn', 't')} AS cosine", *read[COSINE_AT:]]
+    told += [place_in(arm, "t") for arm in _MAIN_ARMS]
+    told += [place_in(arm, "t") if with_actor else _NO_PLACE for arm in _ACTOR_ARMS]
+    if passes is not None:
+        read = [*read, f"{passes} AS passes"]
+        told.append("t.passes")
+    return _AROUND.format(read=", ".join(read), told=", ".join(told))
 
 
+_TURN_ENDS = len(TURN_COLUMNS) + 1
+_NOTHING_SAID = ("", False, False, False, False)
 _NONE_GIVEN: frozenset[str] = frozenset()
 
 
@@ -135,7 +149,7 @@ def _turns(*, with_actor: bool, given: frozenset[str]) -> Statement:
     hits = " UNION ".join(f"SELECT id FROM {name}" for name in arms)
     return Statement(f"""
         WITH {named}, hit AS ({hits} UNION SELECT unnest(CAST(:also AS uuid[]))),
-        {around(TURN_COLUMNS, with_actor=with_actor)}
+        {around(with_actor=with_actor)}
     """)
 
 
@@ -149,12 +163,11 @@ def _others(
     """
 
     def of(noun: str) -> str:
-        columns, live = OTHER_KINDS[noun]
+        live = OTHER_KINDS[noun].live
         read = ", ".join(f"m.{column}" for column in (*READ_OF_KIND[noun], *dict(more)))
         arms = arms_of_kind(noun, given=given)
         return f"""
-            SELECT '{noun}' AS kind, m.id, m.stems, m.stem_count, m.word_count, {columns},
-                   {cosine_of(noun, "m")} AS cosine, CAST(h.near_place AS int) AS near_place,
+            SELECT {other_columns(noun)}, CAST(h.near_place AS int) AS near_place,
                    CAST(h.words_place AS int) AS words_place
                    {"".join(f", {made}" for _, made in more)}
               FROM (SELECT coalesce(n.id, w.id) AS id, n.place AS near_place,
@@ -229,6 +242,11 @@ class Found(NamedTuple):
     passes: bool = True
 
 
+# As tuples: a named tuple's own constructor is Python.
+_candidate = partial(tuple.__new__, Candidate)
+_found = partial(tuple.__new__, Found)
+
+
 class RetrievalStore:
     """Finds candidates. Reads only."""
 
@@ -257,6 +275,12 @@ class RetrievalStore:
         """Procedures that the arms found among all visible from `scope`, with their standing."""
         rows = await self._unit.fetch(PROCEDURES, **values_of(scope, query))
         return [(other_found(row[:-4]).candidate, _standing(row[-4:])) for row in rows]
+
+    async def memories(
+        self, scope: Scope, hits: Iterable[tuple[str, UUID]]
+    ) -> dict[UUID, MemoryItem]:
+        """The rows of hits, given by kind and id; what was deleted meanwhile is missing."""
+        return await memories_by_ids(self._unit, scope, hits)
 
     @cached_property
     def approximate(self) -> ApproximateStore:
@@ -301,72 +325,11 @@ def values_of(scope: Scope, query: CandidateQuery) -> dict[str, Any]:
 
 def turn_found(row: Any) -> Found:
     """By places, not names: a name is looked up for each of some 200 rows of a recall."""
-    (
-        identity,
-        session_id,
-        seq,
-        actor,
-        role,
-        stems,
-        length,
-        word_count,
-        occurred_at,
-        ends_with_question,
-        first_person,
-        has_name,
-        has_time_expression,
-        cosine,
-        near_place,
-        words_place,
-        actor_near_place,
-        actor_words_place,
-    ) = row
-    candidate = Candidate(
-        identity,
-        stems,
-        length,
-        word_count,
-        occurred_at,
-        TURN,
-        cosine,
-        session_id,
-        seq,
-        actor,
-        role,
-        ends_with_question,
-        first_person,
-        has_name,
-        has_time_expression,
-    )
-    return Found(candidate, near_place, words_place, actor_near_place, actor_words_place)
+    candidate = _candidate((*row[:COSINE_AT], TURN, *row[COSINE_AT:_TURN_ENDS], None, None))
+    return _found((candidate, *row[_TURN_ENDS:], True))
 
 
 def other_found(row: Any) -> Found:
     """By places, as `turn_found`."""
-    (
-        kind,
-        identity,
-        stems,
-        length,
-        word_count,
-        occurred_at,
-        actor,
-        importance,
-        confidence,
-        cosine,
-        near_place,
-        words_place,
-    ) = row
-    candidate = Candidate(
-        identity,
-        stems,
-        length,
-        word_count,
-        occurred_at,
-        kind,
-        cosine,
-        actor=actor,
-        importance=importance,
-        confidence=confidence,
-    )
-    return Found(candidate, near_place, words_place)
+    candidate = _candidate((*row[:7], None, None, row[7], *_NOTHING_SAID, row[8], row[9]))
+    return _found((candidate, row[10], row[11], None, None, True))

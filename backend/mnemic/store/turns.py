@@ -47,18 +47,17 @@ KNOWN_EXTERNAL = Statement("""
        AND t.external_digest = ANY(CAST(:digests AS bytea[]))
 """)
 
-_COLUMNS = """t.id, t.scope_id, t.session_id, t.seq, t.role, t.actor, t.text, t.caption,
-              t.occurred_at, t.recorded_at, t.trust, t.source, t.metadata, t.tags"""
+# What a turn is made of: neither its words nor what is noted of them.
+COLUMNS = (
+    *("id", "scope_id", "session_id", "seq", "role", "actor", "text", "caption"),
+    *("occurred_at", "recorded_at", "trust", "source", "metadata", "tags"),
+)
+_COLUMNS = ", ".join(f"t.{name}" for name in COLUMNS)
 
 OF_SESSION = Statement(f"""
     SELECT {_COLUMNS} FROM mnemic.turns t
      WHERE {{owned:t}} AND t.session_id = :session AND t.seq >= :first_seq
      ORDER BY t.seq LIMIT :limit
-""")
-
-BY_IDS = Statement(f"""
-    SELECT {_COLUMNS} FROM mnemic.turns t
-     WHERE {{owned:t}} AND t.id = ANY(CAST(:ids AS uuid[]))
 """)
 
 COUNT = Statement("""
@@ -169,11 +168,6 @@ class TurnStore:
             COUNT, scopes=scope.visible_ids, session=session, without=list(without)
         )
         return int(row["turns"]) if row is not None else 0
-
-    async def by_ids(self, scope: Scope, ids: Sequence[UUID]) -> list[Turn]:
-        """The turns among `ids` that are visible from `scope`, in no order."""
-        rows = await self._unit.fetch(BY_IDS, scopes=scope.visible_ids, ids=list(ids))
-        return [turn_of(row) for row in rows]
 
     async def lift(self, scope: Scope, *, parent: Scope) -> int:
         """The turns of an ended session stand in its parent's scope; how many there were."""

@@ -322,7 +322,7 @@ class _Reads:
     async def _statements(self, arms: Sequence[CandidateQuery]) -> _Operation:
         """The store's calls of a recall in their unit: what is known, what is found, its rows."""
         from mnemic.model.naming import names_in
-        from mnemic.service.recall import memories_of, parse_query, searched
+        from mnemic.service.recall import parse_query, searched
         from mnemic.store.candidate_columns import OTHER_KINDS
         from mnemic.store.wording import stems_of
 
@@ -340,7 +340,7 @@ class _Reads:
                 await unit.statistics.read(SCOPE, terms, names)
                 await unit.retrieval.turns(SCOPE, arms[number])
                 await unit.retrieval.others(SCOPE, arms[number], tuple(OTHER_KINDS))
-                return list(await memories_of(unit, SCOPE, hits))
+                return list(await unit.retrieval.memories(SCOPE, hits))
 
             return await tools.transact(SCOPE.tenant.id, work, read_only=True, keep_plans=True)
 
@@ -369,7 +369,7 @@ class _Reads:
 
 def _are_the_candidates(found: Sequence[Found], rows: Sequence[Rows]) -> bool:
     """Whether the rows of the one statement are those, by their ids."""
-    return sorted(one.candidate.id for one in found) == sorted(row[1] for row in rows[0])
+    return sorted(one.candidate.id for one in found) == sorted(row[0] for row in rows[0])
 
 
 def _hold_the_ids(memories: Sequence[UUID], rows: Sequence[Rows]) -> bool:
