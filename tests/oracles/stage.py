@@ -72,7 +72,7 @@ class Stage:
             if receipt.kind == "fact":
                 return await unit.facts.by_ids(scope, [receipt.id], live_only=False)
             return list(
-                (await unit.retrieval.memories(scope, [(receipt.kind, receipt.id)])).values()
+                (await unit.retrieval.hits.by_ids(scope, [(receipt.kind, receipt.id)])).values()
             )
 
         found = await self.tools.transact(scope.tenant.id, read, read_only=True)

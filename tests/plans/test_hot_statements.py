@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -360,13 +359,19 @@ async def test_rows_by_id_come_from_the_primary_keys_of_their_own_kinds(
 
     nodes = await _plan(
         busy,
-        hits.BY_IDS["turn", "episode", "fact"],
+        hits.BY_IDS["turn", "episode", "fact", "procedure"],
         kinds="ARRAY['turn', 'fact', 'fact']",
-        ids=f"ARRAY['{turn}', '{fact}', '{uuid4()}']::uuid[]",
+        ids=f"ARRAY['{turn}', '{fact}', '{turn}']::uuid[]",
     )
 
-    looked = {node["Index Name"]: node["Actual Loops"] for node in nodes if "Index Name" in node}
-    assert looked == {"turns_pkey": 1, "episodes_pkey": 0, "facts_pkey": 2}
+    looked = {
+        node["Relation Name"]: (node["Actual Loops"], node.get("Index Name"))
+        for node in nodes
+        if "Relation Name" in node
+    }
+    assert looked["turns"] == (1, "turns_pkey")
+    assert looked["facts"] == (2, "facts_pkey")
+    assert looked["episodes"][0] == looked["procedures"][0] == 0
 
 
 async def test_known_ids_of_a_session_are_looked_up(busy: Any) -> None:

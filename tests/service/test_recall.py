@@ -414,3 +414,22 @@ async def test_ids_are_taken_as_the_text_they_are_in_json(
 async def test_what_is_no_id_is_named(memory: MemoryManager, scope: Scope, ids: object) -> None:
     with pytest.raises(InvalidInput, match=r"^ids: "):
         await memory.forget(ids, scope=scope)  # type: ignore[arg-type]
+
+
+async def test_a_fact_is_by_its_subject_only_where_that_is_somebody_who_speaks(
+    memory: MemoryManager, scope: Scope
+) -> None:
+    said = [
+        a_turn(f"Tea number {number} is mine.", actor=("Robin", "Quinn")[number % 2])
+        for number in range(4)
+    ]
+    await memory.sessions.append(said, scope=scope.session("s"))
+    for subject in ("Robin", "Quinn", "The cellar"):
+        await memory.store_fact(
+            a_fact(subject=subject, predicate="holds", object="tea"), scope=scope
+        )
+
+    found = await memory.recall("How much tea has Robin?", scope=scope.session("s"), floor=0.0)
+
+    by = {hit.memory.subject: hit.reasons.actor for hit in found.hits if hit.kind == "fact"}
+    assert by["Quinn"] == 0.0 < by["The cellar"] < by["Robin"]

@@ -125,7 +125,7 @@ async def world(settings: MemorySettings, embedder: Embedder) -> AsyncIterator[W
                 *await unit.episodes.by_ids(scope, ids),
                 *await unit.procedures.by_ids(scope, ids),
             ]
-            turns = await unit.retrieval.memories(scope, [("turn", one) for one in ids])
+            turns = await unit.retrieval.hits.by_ids(scope, [("turn", one) for one in ids])
             return turns | {one.id: one for one in found}
 
         kept = await memory._tools.transact(scope.tenant.id, read, read_only=True)

@@ -264,7 +264,7 @@ def held(shared_database: Any, loop: asyncio.AbstractEventLoop) -> Any:
         return {
             "turn": list(
                 (
-                    await unit.retrieval.memories(SCOPE, [("turn", one) for one in ids["turn"]])
+                    await unit.retrieval.hits.by_ids(SCOPE, [("turn", one) for one in ids["turn"]])
                 ).values()
             ),
             "episode": list(await unit.episodes.by_ids(SCOPE, ids["episode"])),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
@@ -524,3 +525,17 @@ def test_a_model_that_cannot_read_a_question_only_adds(cosine: float) -> None:
 
     assert with_word.reasons.base >= with_word.reasons.lex > 0
     assert without.reasons.base == pytest.approx(0.25 * cosine)
+
+
+def test_a_word_that_a_text_repeats_takes_no_longer_to_weigh() -> None:
+    """Whoever writes turns decides how often a word is in them."""
+
+    def calls(repeats: int) -> int:
+        found = [a_turn(number, "tea " * repeats + "green") for number in range(1, 9)]
+        seen: list[str] = []
+        sys.setprofile(lambda _frame, event, _given: seen.append(event))
+        score(asked("tea", "green"), found, CORPUS, now=NOW)
+        sys.setprofile(None)
+        return len(seen)
+
+    assert calls(2_000) <= calls(2)

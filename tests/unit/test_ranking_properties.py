@@ -18,12 +18,15 @@ from mnemic.model.ranking import (
     Candidate,
     Corpus,
     QueryWords,
+    Reasons,
+    Scored,
     Weights,
     in_order,
+    inverse_frequencies,
     score,
     weighed,
 )
-from mnemic.model.ranking_values import TURN, Alias
+from mnemic.model.ranking_values import TURN, Alias, Parts
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 CORPUS = Corpus(
@@ -189,7 +192,8 @@ def test_turns_that_are_weighed_before_the_others_score_as_with_them(
         for hit in weighed(QUERY, part, corpus, now=now, meant=meant)
     ]
 
-    assert in_order(apart) == score(QUERY, [*others, *turns], corpus, now=now)
+    together = score(QUERY, [*others, *turns], corpus, now=now)
+    assert _told(in_order(apart)) == _told(together)
 
 
 @given(candidates(), st.randoms())
@@ -198,9 +202,13 @@ def test_the_order_of_the_candidates_does_not_matter(
 ) -> None:
     shuffled = random.sample(given_candidates, len(given_candidates))
 
-    assert score(QUERY, shuffled, CORPUS, now=NOW) == score(
-        QUERY, given_candidates, CORPUS, now=NOW
+    assert _told(score(QUERY, shuffled, CORPUS, now=NOW)) == _told(
+        score(QUERY, given_candidates, CORPUS, now=NOW)
     )
+
+
+def _told(scored: list[Scored]) -> list[tuple[Candidate, float, Reasons]]:
+    return [(hit.candidate, hit.score, hit.reasons) for hit in scored]
 
 
 @pytest.mark.parametrize("cosine", [None, math.nan, math.inf, -math.inf, -1.0, "0.3"])
@@ -308,3 +316,59 @@ def test_a_full_set_of_candidates_is_scored_in_milliseconds() -> None:
         took.append(time.perf_counter() - started)
 
     assert median(took) < 0.02  # about 1 ms on one quiet core
+
+
+@given(st.lists(st.lists(st.sampled_from(["tea", "teas", "a", "green"]), max_size=6), max_size=6))
+def test_words_are_counted_in_the_text_that_holds_them(texts: list[list[str]]) -> None:
+    """One at the end of a text and one at the beginning of the next are two texts' words."""
+    found = [
+        Candidate(UUID(int=number), " ".join(words), len(words), len(words), NOW)
+        for number, words in enumerate(texts)
+    ]
+    query = replace(QUERY, stems=("tea", "a"), aliases=(), named=())
+    idf = inverse_frequencies(query.stems, CORPUS)
+
+    for hit in weighed(query, found, CORPUS, now=NOW):
+        words = hit.candidate.stems.split(" ")
+        damped = 1.2 * (0.25 + 0.75 * hit.candidate.length / CORPUS.average_length)
+        counts = {stem: words.count(stem) for stem in query.stems}
+        assert hit.reasons.nb == pytest.approx(
+            sum(idf[stem] * many / (many + damped) for stem, many in counts.items() if many)
+            / sum(idf.values())
+        )
+        assert hit.reasons.pair == pytest.approx(
+            sum(idf[stem] for stem, many in counts.items() if many) / sum(idf.values())
+        )
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 2), st.integers(0, 25)), max_size=12, unique=True),
+    st.randoms(),
+)
+def test_what_stands_around_a_turn_counts_by_how_near_it_is(
+    places: list[tuple[int, int]], random: Random
+) -> None:
+    """Turns of two sessions, with gaps, in any order."""
+    cosines = {place: random.random() for place in places}
+    found = [
+        Candidate(UUID(int=number), "", 1, 1, NOW, cosine=cosines[place])._replace(
+            session_id=UUID(int=place[0]), seq=place[1]
+        )
+        for number, place in enumerate(places)
+    ]
+    query = replace(QUERY, stems=(), aliases=(), named=(), cues=Cues())
+
+    hits = weighed(query, found, CORPUS, now=NOW)
+
+    for (session, seq), hit in zip(places, hits, strict=True):
+        base = {at: 0.5 * cosines[session, at] for at in range(30) if (session, at) in cosines}
+        assert hit.reasons.neighbour == pytest.approx(
+            0.2 * base.get(seq - 1, 0.0) + 0.1 * base.get(seq + 1, 0.0)
+        )
+        assert hit.reasons.session == pytest.approx(
+            0.4 * max(value for at, value in base.items() if abs(at - seq) <= 5)
+        )
+
+
+def test_what_is_told_of_many_is_told_of_one_by_the_same_names() -> None:
+    assert Parts._fields == Reasons._fields

@@ -31,7 +31,7 @@ from itertools import accumulate, pairwise
 from operator import attrgetter
 from uuid import UUID
 
-from mnemic.model.ranking_signals import rarity_boost, signals_of, unit, with_assistant
+from mnemic.model.ranking_signals import rarity_boost, signals_of, with_assistant, within_one
 from mnemic.model.ranking_values import (
     ASSISTANT,
     Alias,
@@ -180,7 +180,9 @@ def _arms(
     nb, pair = _words(query, candidates, sessions, corpus, weights)
     lex = [weights.nb * one + weights.pair * two for one, two in zip(nb, pair, strict=True)]
     cosines = [
-        one.cosine if type(one.cosine) is float and 0.0 < one.cosine <= 1.0 else unit(one.cosine)
+        one.cosine
+        if type(one.cosine) is float and 0.0 < one.cosine <= 1.0
+        else within_one(one.cosine)
         for one in candidates
     ]
     nearer = [cosine - by_words for cosine, by_words in zip(cosines, lex, strict=True)]
@@ -224,19 +226,23 @@ def _words(
 def _counts(texts: Sequence[str], stems: Sequence[str]) -> dict[int, _Count]:
     """How often the stems occur, for the place of each text that holds any.
 
-    Looked for in all texts at once, as few hold any: a stem stands between two spaces, and
-    neighbours share one.
+    Looked for in all texts at once, as few hold any: a stem, which holds no space itself, stands
+    between two. In a text that holds it each space is made two, so that neighbours share none, and
+    it is counted there without a step for each.
     """
     counts: dict[int, _Count] = {}
+    spaced: dict[int, str] = {}
     whole = f" {' '.join(texts)} "
     begins = list(accumulate((len(text) + 1 for text in texts), initial=0))
     for stem in stems:
         standing = f" {stem} "
         at = whole.find(standing)
         while at >= 0:
-            count = counts.setdefault(bisect_right(begins, at) - 1, {})
-            count[stem] = count.get(stem, 0) + 1
-            at = whole.find(standing, at + len(standing) - 1)
+            place = bisect_right(begins, at) - 1
+            if (text := spaced.get(place)) is None:
+                text = spaced[place] = f" {texts[place]} ".replace(" ", "  ")
+            counts.setdefault(place, {})[stem] = text.count(standing)
+            at = whole.find(standing, begins[place + 1])
     return counts
 
 

@@ -17,7 +17,7 @@ from mnemic.model.ranking_values import (
     Weights,
 )
 
-__all__ = ["rarity_boost", "signals_of", "unit", "with_assistant"]
+__all__ = ["rarity_boost", "signals_of", "with_assistant", "within_one"]
 
 _SHARE_MIN = 1e-6
 _NAMED_MAX = 2
@@ -35,22 +35,20 @@ def signals_of(
 ) -> tuple[_Column, _Column, _Column, _Column, _Column, _Column]:
     """Actor, question, name, date, when and the bounded signals, each of every candidate."""
     cues = query.cues
-    none = [0.0] * len(candidates)
-    return (
-        _by_the_asked(query, candidates, corpus, weights),
-        [
+    question = name = date = when = [0.0] * len(candidates)
+    if not with_assistant(corpus):
+        question = [
             -weights.question if one.ends_with_question and not one.first_person else 0.0
             for one in candidates
         ]
-        if not with_assistant(corpus)
-        else none,
-        [weights.name if one.has_name else 0.0 for one in candidates] if cues.wants_name else none,
-        [weights.date * _fit(cues, one.occurred_at) for one in candidates] if cues.dates else none,
-        [weights.when if one.has_time_expression else 0.0 for one in candidates]
-        if cues.wants_time
-        else none,
-        [0.0 if one.kind == TURN else _bounded(one, weights, now) for one in candidates],
-    )
+    if cues.wants_name:
+        name = [weights.name if one.has_name else 0.0 for one in candidates]
+    if cues.dates:
+        date = [weights.date * _fit(cues, one.occurred_at) for one in candidates]
+    if cues.wants_time:
+        when = [weights.when if one.has_time_expression else 0.0 for one in candidates]
+    bounded = [0.0 if one.kind == TURN else _bounded(one, weights, now) for one in candidates]
+    return _by_the_asked(query, candidates, corpus, weights), question, name, date, when, bounded
 
 
 def with_assistant(corpus: Corpus) -> bool:
@@ -75,7 +73,7 @@ def _by_the_asked(
         return [0.0] * len(candidates)
     boost = rarity_boost(share, weights) / parts
     # Of a memory of nobody in particular the part that chance would give.
-    by_nobody = boost * min(unit(share), 1.0)
+    by_nobody = boost * min(within_one(share), 1.0)
     return [
         by_nobody
         if not one.actor and not one.role
@@ -108,7 +106,7 @@ def _bounded(candidate: Candidate, weights: Weights, now: datetime) -> float:
 
 def rarity_boost(share: float, weights: Weights) -> float:
     """What it counts that the one asked about said it, by his share of all turns."""
-    rarity = -math.log(min(max(unit(share), _SHARE_MIN), 1.0))
+    rarity = -math.log(min(max(within_one(share), _SHARE_MIN), 1.0))
     return weights.actor + weights.actor_rarity * rarity
 
 
@@ -117,11 +115,11 @@ def _centred(value: float | None) -> float:
         return value - 0.5
     # `isfinite` would make a float of a whole number, which may be too large for one.
     if isinstance(value, (int, float)) and abs(value) < math.inf:
-        return unit(value) - 0.5
+        return within_one(value) - 0.5
     return 0.0
 
 
-def unit(value: float | None) -> float:
+def within_one(value: float | None) -> float:
     """The number within [0, 1]; 0 for None, NaN and what is no number."""
     if isinstance(value, (int, float)) and value > 0.0:
         return float(min(value, 1.0))

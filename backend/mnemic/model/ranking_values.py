@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -22,6 +23,7 @@ __all__ = [
     "Reasons",
     "Scored",
     "Weights",
+    "candidate_of",
 ]
 
 TURN = "turn"
@@ -85,6 +87,10 @@ class Candidate(NamedTuple):
     has_time_expression: bool = False
     importance: float | None = None
     confidence: float | None = None
+
+
+candidate_of = partial(tuple.__new__, Candidate)
+"""A candidate of all its fields, in their order: its own constructor takes five times as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +187,7 @@ class Parts(NamedTuple):
 class Scored(NamedTuple):
     """A candidate with its score on the fixed scale, and why: what stands at `place` of `parts`.
 
-    Two are equal that tell the same, whatever else was weighed with them.
+    Made of many at once: two that tell the same are equal only if those with them were the same.
     """
 
     candidate: Candidate
@@ -193,12 +199,3 @@ class Scored(NamedTuple):
     def reasons(self) -> Reasons:
         """What the score is made of."""
         return self.parts.of(self.place)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Scored):
-            return NotImplemented
-        mine = (self.candidate, self.score, self.reasons)
-        return mine == (other.candidate, other.score, other.reasons)
-
-    def __hash__(self) -> int:
-        return hash((self.candidate, self.score))

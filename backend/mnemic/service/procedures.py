@@ -143,7 +143,7 @@ class _Asked:
         self._scores = {
             one.candidate.id: one.score
             for one in scored
-            if one.score >= 0.0 and (one.reasons.lex > 0 or one.score > LIKE_MIN)
+            if one.score >= 0.0 and (one.parts.lex[one.place] > 0 or one.score > LIKE_MIN)
         }
         for identity in self.triggered:
             self._scores[identity] = self._scores.get(identity, 0.0) + TRIGGER_BONUS

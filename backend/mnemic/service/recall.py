@@ -201,7 +201,7 @@ async def _found(
         scored=scored,
         ordered=scored,
         kept=shown,
-        memories=await unit.retrieval.memories(
+        memories=await unit.retrieval.hits.by_ids(
             scope, [(one.candidate.kind, one.candidate.id) for one in shown]
         ),
         route=legs,

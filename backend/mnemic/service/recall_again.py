@@ -83,7 +83,7 @@ async def recall_again(
 async def _filled(unit: Unit, scope: Scope, outline: _Outline, *, started: float) -> Recall:
     """The answer of the outline with the rows of its hits as they are now."""
     wanted = [(hit.kind, identity) for identity, hit in outline.hits]
-    memories = await unit.retrieval.memories(scope, wanted)
+    memories = await unit.retrieval.hits.by_ids(scope, wanted)
     hits = tuple(
         replace(hit, memory=memories[identity])
         for identity, hit in outline.hits

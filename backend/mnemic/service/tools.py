@@ -135,6 +135,8 @@ class Tools:
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One unit vector a text, checked whichever embedder it comes from.
 
+        Those of a cache are the cache's own, which are not to be changed.
+
         Raises `EmbedderUnavailable` for a wrong number of vectors, one that is misshapen, and
         whatever fault the embedder has of its own.
         """

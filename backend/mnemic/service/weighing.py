@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from mnemic.model.embedding import CosineScale
 from mnemic.model.ranking import has_cosine, in_order, weighed
-from mnemic.model.ranking_values import TURN, Candidate, QueryWords, Scored
+from mnemic.model.ranking_values import TURN, Candidate, QueryWords, Scored, candidate_of
 from mnemic.service.arms import told_apart
 from mnemic.service.tools import Tools
 from mnemic.store.statistics import ScopeStatistics
@@ -15,8 +14,7 @@ from mnemic.store.statistics import ScopeStatistics
 __all__ = ["Weighing"]
 
 _ACTOR = Candidate._fields.index("actor")
-# As a tuple: `_replace` goes through all fields in Python.
-_candidate = partial(tuple.__new__, Candidate)
+_COSINE = Candidate._fields.index("cosine")
 
 
 class Weighing:
@@ -69,7 +67,7 @@ def _as_spoken(candidates: Sequence[Candidate], actors: frozenset[str]) -> list[
     return [
         one
         if one.kind != "fact" or one.actor in actors
-        else _candidate((*one[:_ACTOR], "", *one[_ACTOR + 1 :]))
+        else candidate_of((*one[:_ACTOR], "", *one[_ACTOR + 1 :]))
         for one in candidates
     ]
 
@@ -79,6 +77,8 @@ def _rescaled(candidates: list[Candidate], scale: CosineScale | None) -> list[Ca
     if scale is None or scale == CosineScale():
         return candidates
     return [
-        one if one.cosine is None else one._replace(cosine=scale.apply(one.cosine))
+        one
+        if one.cosine is None
+        else candidate_of((*one[:_COSINE], scale.apply(one.cosine), *one[_COSINE + 1 :]))
         for one in candidates
     ]

@@ -14,15 +14,15 @@ __all__ = [
     "place_in",
 ]
 
-# In the order of a `Candidate`, for rows become candidates by their places: to look up names in the
-# hundreds of rows of a recall takes longer.
+# In the order of a `Candidate`, for rows become candidates by their places; its kind and the cosine
+# come between.
 TURN_COLUMNS = (
     *("id", "stems", "stem_count", "word_count", "occurred_at"),
     *("session_id", "seq", "actor", "role"),
     *("ends_with_question", "first_person", "has_name", "has_time_expr"),
 )
 COSINE_AT = 5
-"""Where the cosine of a turn stands among them."""
+"""Before which of them the cosine comes."""
 
 
 class _Other(NamedTuple):

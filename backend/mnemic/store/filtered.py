@@ -46,12 +46,7 @@ __all__ = [
 
 FEW_ROWS_MAX = 2_000
 
-_WHEN = {
-    "turn": "m.occurred_at",
-    "episode": "m.occurred_at",
-    "fact": "m.last_reinforced",
-    "procedure": "m.updated_at",
-}
+_WHEN = {"turn": "m.occurred_at", **{noun: other.at for noun, other in OTHER_KINDS.items()}}
 _LIVE = {
     "turn": "m.archived_at IS NULL",
     **{noun: other.live for noun, other in OTHER_KINDS.items()},

@@ -15,11 +15,11 @@ from mnemic.store.statement import Statement
 if TYPE_CHECKING:
     from mnemic.store.unit import Unit
 
-__all__ = ["BY_IDS", "memories_by_ids"]
+__all__ = ["BY_IDS", "HitStore"]
 
 
 class _Kind(NamedTuple):
-    """What is read of a kind, of which of its rows, and what is made of it."""
+    """What is read of a kind, its id first, of which of its rows, and what is made of it."""
 
     columns: Sequence[str]
     live: str
@@ -27,7 +27,7 @@ class _Kind(NamedTuple):
 
 
 _LIVE = "m.status = 'live'"
-KINDS = {
+_KINDS = {
     "turn": _Kind(turns.COLUMNS, "true", turns.turn_of),
     "episode": _Kind(episodes.COLUMNS, "true", episodes.episode_of),
     "fact": _Kind(facts.COLUMNS, _LIVE, facts.fact_of),
@@ -36,14 +36,15 @@ KINDS = {
 
 
 def _by_ids(nouns: Sequence[str]) -> Statement:
-    """The columns of one kind after those of another; all but its own are null in each row.
+    """The columns of one kind after those of another; in each row all but its own kind's are null.
 
-    A kind is looked at for its own ids alone: the condition on `hit.kind` is tested once for each,
-    before its table is touched.
+    A kind is looked at for its own ids alone: what is said of `hit.kind` is tested before its table
+    is touched. And each by its key, as in `retrieval`: of all ids at once a kept plan, which takes
+    the scope for small, would go through the scope instead.
     """
 
     def of(noun: str) -> str:
-        kind = KINDS[noun]
+        kind = _KINDS[noun]
         read = ", ".join(f"m.{name}" for name in kind.columns)
         return f"""
             LEFT JOIN LATERAL (SELECT {read} FROM mnemic.{noun}s m
@@ -51,7 +52,7 @@ def _by_ids(nouns: Sequence[str]) -> Statement:
                                   AND hit.kind = '{noun}' OFFSET 0) {noun} ON true"""
 
     return Statement(f"""
-        SELECT hit.kind, {", ".join(f"{noun}.*" for noun in nouns)}
+        SELECT {", ".join(f"{noun}.*" for noun in nouns)}
           FROM unnest(CAST(:kinds AS text[]), CAST(:ids AS uuid[])) AS hit(kind, id)
          {"".join(map(of, nouns))}
     """)
@@ -61,37 +62,44 @@ def _by_ids(nouns: Sequence[str]) -> Statement:
 # few.
 BY_IDS = {
     nouns: _by_ids(nouns)
-    for many in range(1, len(KINDS) + 1)
-    for nouns in combinations(KINDS, many)
+    for many in range(1, len(_KINDS) + 1)
+    for nouns in combinations(_KINDS, many)
 }
 
 
-async def memories_by_ids(
-    unit: Unit, scope: Scope, hits: Iterable[tuple[str, UUID]]
-) -> dict[UUID, MemoryItem]:
-    """The memories of these kinds and ids that are visible from `scope`, and live, by id."""
-    wanted = list(hits)
-    kinds = {kind for kind, _ in wanted}
-    nouns = tuple(noun for noun in KINDS if noun in kinds)
-    if not nouns:
-        return {}
-    places: dict[str, tuple[int, int]] = {}
-    begin = 1  # behind the kind
-    for noun in nouns:
-        places[noun] = (begin, begin + len(KINDS[noun].columns))
-        begin = places[noun][1]
-    rows = await unit.fetch(
-        BY_IDS[nouns],
-        scopes=scope.visible_ids,
-        kinds=[kind for kind, _ in wanted],
-        ids=[identity for _, identity in wanted],
-    )
-    found: dict[UUID, MemoryItem] = {}
-    for row in rows:
-        noun = row[0]
-        first, end = places[noun]
-        values = row[first:end]
-        if values[0] is not None:  # it is there
-            memory = KINDS[noun].made(dict(zip(KINDS[noun].columns, values, strict=True)))
-            found[memory.id] = memory
-    return found
+class HitStore:
+    """Reads the memories that hits tell of."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def by_ids(
+        self, scope: Scope, hits: Iterable[tuple[str, UUID]]
+    ) -> dict[UUID, MemoryItem]:
+        """The memories of these kinds and ids, by id.
+
+        What is not visible from `scope`, was deleted, or is a fact or a procedure that is not live
+        any more, is missing.
+        """
+        wanted = [hit for hit in hits if hit[0] in _KINDS]
+        kinds = [kind for kind, _ in wanted]
+        nouns = tuple(noun for noun in _KINDS if noun in kinds)
+        if not nouns:
+            return {}
+        rows = await self._unit.fetch(
+            BY_IDS[nouns],
+            scopes=scope.visible_ids,
+            kinds=kinds,
+            ids=[identity for _, identity in wanted],
+        )
+        found: dict[UUID, MemoryItem] = {}
+        begins = 0
+        for noun in nouns:
+            columns, _, made = _KINDS[noun]
+            place = slice(begins, begins + len(columns))
+            begins = place.stop
+            for row in rows:
+                if row[place.start] is not None:  # its id, so the row is of this kind
+                    memory = made(dict(zip(columns, row[place], strict=True)))
+                    found[memory.id] = memory
+        return found

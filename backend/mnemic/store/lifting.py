@@ -10,7 +10,7 @@ from uuid import uuid5
 from mnemic.errors import Retracted
 from mnemic.model.fact import FactId
 from mnemic.model.scope import Scope
-from mnemic.store.facts import fact_of
+from mnemic.store.facts import COLUMNS, fact_of
 from mnemic.store.statement import Statement
 from mnemic.store.tombstones import fact_mark
 
@@ -22,9 +22,9 @@ __all__ = ["LiftingStore"]
 MOVED = "moved to the wider scope when the session ended"
 REFUSED = "retracted in the wider scope"
 
-OF_SCOPE = Statement("""
-    SELECT f.* FROM mnemic.facts f
-     WHERE {tenant:f} AND f.scope_id = :scope AND f.status = 'live'
+OF_SCOPE = Statement(f"""
+    SELECT {", ".join(f"f.{name}" for name in COLUMNS)} FROM mnemic.facts f
+     WHERE {{tenant:f}} AND f.scope_id = :scope AND f.status = 'live'
      ORDER BY f.subject_key, f.predicate, f.object_key FOR UPDATE
 """)
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from mnemic.model.episode import Episode
 from mnemic.model.scope import Scope
-from mnemic.store.episodes import episode_of
+from mnemic.store.episodes import COLUMNS, episode_of
 from mnemic.store.fact_ledger import REINFORCEMENT
 from mnemic.store.statement import Statement
 
@@ -29,11 +29,11 @@ HOLD_SESSIONS = Statement("""
 """)
 
 # A session and its turns move up together, so the episode stands where its turns stand.
-EPISODES_OF_TURNS = Statement("""
-    SELECT e.* FROM mnemic.episodes e
-     WHERE {owned:e} AND e.source = 'session_end'
+EPISODES_OF_TURNS = Statement(f"""
+    SELECT {", ".join(f"e.{name}" for name in COLUMNS)} FROM mnemic.episodes e
+     WHERE {{owned:e}} AND e.source = 'session_end'
        AND e.session_id IN (SELECT t.session_id FROM mnemic.turns t
-                             WHERE {owned:t} AND t.id = ANY(CAST(:turns AS uuid[])))
+                             WHERE {{owned:t}} AND t.id = ANY(CAST(:turns AS uuid[])))
      ORDER BY e.id FOR UPDATE
 """)
 

@@ -113,9 +113,9 @@ SET_STEPS = Statement("""
     RETURNING p.version
 """)
 
-OF_SCOPE = Statement("""
-    SELECT p.* FROM mnemic.procedures p
-     WHERE {tenant:p} AND p.scope_id = :scope AND p.status = 'live' ORDER BY p.id FOR UPDATE
+OF_SCOPE = Statement(f"""
+    SELECT {_COLUMNS}, p.name_key FROM mnemic.procedures p
+     WHERE {{tenant:p}} AND p.scope_id = :scope AND p.status = 'live' ORDER BY p.id FOR UPDATE
 """)
 
 NAMED = Statement("""

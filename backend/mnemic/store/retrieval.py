@@ -11,8 +11,7 @@ from uuid import UUID
 
 from mnemic.model.embedding import Vector
 from mnemic.model.procedure import Standing
-from mnemic.model.ranking_values import TURN, Candidate
-from mnemic.model.recall import MemoryItem
+from mnemic.model.ranking_values import TURN, Candidate, candidate_of
 from mnemic.model.scope import Scope
 from mnemic.store.approximate import ApproximateStore
 from mnemic.store.arms import ArmStore, FurtherArm
@@ -25,7 +24,7 @@ from mnemic.store.candidate_columns import (
     other_columns,
     place_in,
 )
-from mnemic.store.hits import memories_by_ids
+from mnemic.store.hits import HitStore
 from mnemic.store.statement import Statement
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ _ACTOR_ARMS = ("actor_near", "actor_words")
 def around(*, with_actor: bool, passes: str | None = None) -> str:
     """The end of a statement about turns; the arms of an actor are there, or they are not.
 
-    What tells whether the row `t` `passes` comes last, if it is given.
+    With `passes`, a condition on the row `t`, the last column tells whether it holds.
     """
     read = [f"t.{name}" for name in TURN_COLUMNS]
     told = [*read[:COSINE_AT], f"{cosine_of('turn', 't')} AS cosine", *read[COSINE_AT:]]
@@ -111,7 +110,6 @@ def around(*, with_actor: bool, passes: str | None = None) -> str:
 
 
 _TURN_ENDS = len(TURN_COLUMNS) + 1
-_NOTHING_SAID = ("", False, False, False, False)
 _NONE_GIVEN: frozenset[str] = frozenset()
 
 
@@ -242,9 +240,7 @@ class Found(NamedTuple):
     passes: bool = True
 
 
-# As tuples: a named tuple's own constructor is Python.
-_candidate = partial(tuple.__new__, Candidate)
-_found = partial(tuple.__new__, Found)
+_found = partial(tuple.__new__, Found)  # as `candidate_of`
 
 
 class RetrievalStore:
@@ -276,11 +272,10 @@ class RetrievalStore:
         rows = await self._unit.fetch(PROCEDURES, **values_of(scope, query))
         return [(other_found(row[:-4]).candidate, _standing(row[-4:])) for row in rows]
 
-    async def memories(
-        self, scope: Scope, hits: Iterable[tuple[str, UUID]]
-    ) -> dict[UUID, MemoryItem]:
-        """The rows of hits, given by kind and id; what was deleted meanwhile is missing."""
-        return await memories_by_ids(self._unit, scope, hits)
+    @cached_property
+    def hits(self) -> HitStore:
+        """The memories that the best candidates are."""
+        return HitStore(self._unit)
 
     @cached_property
     def approximate(self) -> ApproximateStore:
@@ -324,12 +319,14 @@ def values_of(scope: Scope, query: CandidateQuery) -> dict[str, Any]:
 
 
 def turn_found(row: Any) -> Found:
-    """By places, not names: a name is looked up for each of some 200 rows of a recall."""
-    candidate = _candidate((*row[:COSINE_AT], TURN, *row[COSINE_AT:_TURN_ENDS], None, None))
+    """A row of what `around` ends with, by places: no name is looked up for hundreds of rows."""
+    candidate = candidate_of((*row[:COSINE_AT], TURN, *row[COSINE_AT:_TURN_ENDS], None, None))
     return _found((candidate, *row[_TURN_ENDS:], True))
 
 
 def other_found(row: Any) -> Found:
-    """By places, as `turn_found`."""
-    candidate = _candidate((*row[:7], None, None, row[7], *_NOTHING_SAID, row[8], row[9]))
-    return _found((candidate, row[10], row[11], None, None, True))
+    """A row of what `other_columns` tells, and its places in both arms, by places too."""
+    *shared, actor, importance, confidence, near_place, words_place = row
+    said = ("", False, False, False, False)
+    candidate = candidate_of((*shared, None, None, actor, *said, importance, confidence))
+    return _found((candidate, near_place, words_place, None, None, True))

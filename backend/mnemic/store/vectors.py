@@ -12,6 +12,7 @@ from mnemic.model.embedding import Vector
 from mnemic.model.scope import Scope
 from mnemic.model.turn_vector import RECIPE, SHORT_WORDS_MAX, Said, turn_texts
 from mnemic.store.episodes import episode_text
+from mnemic.store.procedures import COLUMNS as PROCEDURE_COLUMNS
 from mnemic.store.procedures import procedure_of, procedure_text
 from mnemic.store.statement import Statement
 from mnemic.store.turns import said_before, said_of
@@ -91,7 +92,13 @@ KEEP = {
 _BEFORE = f"""
     CASE WHEN m.word_count <= {SHORT_WORDS_MAX}
          THEN {said_before("m.session_id", "m.scope_id", "m.seq")} END"""
-_COLUMNS = {"turn": f"m.*, {_BEFORE} AS before", **dict.fromkeys(KINDS[1:], "m.*")}
+# What a text to be embedded is made of.
+_COLUMNS = {
+    "turn": f"m.id, m.actor, m.text, m.caption, {_BEFORE} AS before",
+    "episode": "m.id, m.title, m.summary, m.key_topics",
+    "fact": "m.id, m.content",
+    "procedure": ", ".join(f"m.{name}" for name in PROCEDURE_COLUMNS),
+}
 # Turns whose vector was made otherwise than `turn_texts` says; it answers until it is made anew.
 _STALE = f"""NOT m.needs_vector AND m.word_count <= {SHORT_WORDS_MAX} AND m.seq > 0
              AND m.vector_recipe IS DISTINCT FROM {RECIPE}"""

@@ -340,7 +340,7 @@ class _Reads:
                 await unit.statistics.read(SCOPE, terms, names)
                 await unit.retrieval.turns(SCOPE, arms[number])
                 await unit.retrieval.others(SCOPE, arms[number], tuple(OTHER_KINDS))
-                return list(await unit.retrieval.memories(SCOPE, hits))
+                return list(await unit.retrieval.hits.by_ids(SCOPE, hits))
 
             return await tools.transact(SCOPE.tenant.id, work, read_only=True, keep_plans=True)
 
@@ -373,10 +373,8 @@ def _are_the_candidates(found: Sequence[Found], rows: Sequence[Rows]) -> bool:
 
 
 def _hold_the_ids(memories: Sequence[UUID], rows: Sequence[Rows]) -> bool:
-    """Whether each of the memories is among the rows of some statement."""
-    return set(memories) <= {row[0] for some in rows for row in some} | {
-        row[1] for some in rows for row in some
-    }
+    """Whether each of the memories is among the rows of the last statement, of whichever kind."""
+    return set(memories) <= {value for row in rows[-1] for value in row if isinstance(value, UUID)}
 
 
 async def _match(tools: Tools, number: int) -> list[UUID]:
