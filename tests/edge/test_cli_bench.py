@@ -164,9 +164,9 @@ async def test_asking_takes_as_few_transactions_as_can_be_and_reads_whole_only_w
     assert [len(one.statements) for one in matching] == [2, 2]
     assert all("READ ONLY" in one.begin for one in (*matching, *recorder.transactions))
     assert [one.id for one in matched] == matching[-1].statements[-1][1][-1]
-    kinds = {hit.kind for hit in recalled.hits}
-    # The vector is known by now, from the matching.
-    assert [len(one.statements) for one in recorder.transactions] == [1 + 2 + len(kinds)]
+    # The vector is known by now, from the matching: what is known, turns, other kinds, and rows.
+    assert [len(one.statements) for one in recorder.transactions] == [4]
+    assert len({hit.kind for hit in recalled.hits}) > 1
 
 
 async def test_recall_with_embedding_asks_what_no_cache_knows(ground: Ground) -> None:
