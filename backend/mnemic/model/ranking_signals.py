@@ -73,7 +73,7 @@ def _by_the_asked(
         return [0.0] * len(candidates)
     boost = rarity_boost(share, weights) / parts
     # Of a memory of nobody in particular the part that chance would give.
-    by_nobody = boost * min(within_one(share), 1.0)
+    by_nobody = boost * within_one(share)
     return [
         by_nobody
         if not one.actor and not one.role
@@ -106,7 +106,7 @@ def _bounded(candidate: Candidate, weights: Weights, now: datetime) -> float:
 
 def rarity_boost(share: float, weights: Weights) -> float:
     """What it counts that the one asked about said it, by his share of all turns."""
-    rarity = -math.log(min(max(within_one(share), _SHARE_MIN), 1.0))
+    rarity = -math.log(max(within_one(share), _SHARE_MIN))
     return weights.actor + weights.actor_rarity * rarity
 
 
