@@ -29,7 +29,7 @@ from placement_ground import (
 from mnemic import MemoryManager, Scope
 from mnemic.model.route import Plan
 from mnemic.service.tools import Tools
-from mnemic.store import retrieval, roles
+from mnemic.store import candidate_statements, roles
 from mnemic.store.approximate import (
     ACTOR,
     OVERFETCH,
@@ -229,7 +229,7 @@ async def test_the_route_is_no_matter_of_cost(ground: Ground, tools: Tools) -> N
 async def test_the_exact_route_of_a_promoted_tenant_never_takes_its_index(
     ground: Ground, tools: Tools
 ) -> None:
-    nodes = await _nodes(ground, retrieval.TURNS, await tools.live_model())
+    nodes = await _nodes(ground, candidate_statements.TURNS, await tools.live_model())
 
     scans = {node["Index Name"] for node in nodes if "Index Name" in node}
     assert "turns_seq_key" in scans
@@ -262,7 +262,7 @@ async def _nodes(
         "SET plan_cache_mode = force_custom_plan; SET jit = off; BEGIN;"
         f"SELECT set_config('mnemic.tenant_id', '{LARGE.tenant.id}', true)"
     )
-    if statement is not retrieval.TURNS:
+    if statement is not candidate_statements.TURNS:
         tuned = await connection.fetch(
             PROMOTED.sql,
             *PROMOTED.arguments({"ef": "200", "tenant": LARGE.tenant.id, "model": model.id}),

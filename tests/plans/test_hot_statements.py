@@ -10,13 +10,13 @@ from mnemic.model.filters import Filter
 from mnemic.model.turn_vector import TURNS_BEFORE_MAX
 from mnemic.store import (
     arms,
+    candidate_statements,
     filtered,
     forgetting,
     guards,
     hits,
     kept_plans,
     lineage,
-    retrieval,
     sessions,
     statistics,
     turns,
@@ -43,6 +43,7 @@ TYPES = {
     "names": "text[]",
     "things_max": "bigint",
     "also": "uuid[]",
+    **{f"{kind}_words": "uuid[]" for kind in ("turn", "episode", "fact", "procedure")},
     "newest": "bigint",
     "wanted": "bigint",
     "few": "bigint",
@@ -78,6 +79,7 @@ SEARCHED = {
     "either": "'''word7'''",
     "rank": "'''word7'''",
     "also": "ARRAY[]::uuid[]",
+    **{f"{kind}_words": "ARRAY[]::uuid[]" for kind in ("turn", "episode", "fact", "procedure")},
 }
 COUNTED = {
     "terms": "ARRAY['word7', 'word8']",
@@ -113,7 +115,14 @@ def _indexes(nodes: list[dict[str, Any]]) -> set[str]:
 
 
 @BOTH
-@pytest.mark.parametrize("statement", [retrieval.TURNS, retrieval.TURNS_OF_ACTOR])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        candidate_statements.TURNS,
+        candidate_statements.TURNS_OF_ACTOR,
+        candidate_statements.TURNS_WORDED,
+    ],
+)
 async def test_nearest_turns_are_read_from_the_covering_index_alone(
     busy: Any, statement: Statement, plans: str
 ) -> None:
@@ -144,8 +153,12 @@ async def test_nearest_turns_are_read_from_the_covering_index_alone(
 @BOTH
 @pytest.mark.parametrize(
     "statement",
-    [retrieval.OTHERS["fact",], retrieval.OTHERS["episode", "fact", "procedure"]],
-    ids=["fact", "all"],
+    [
+        candidate_statements.OTHERS["fact",],
+        candidate_statements.OTHERS["episode", "fact", "procedure"],
+        candidate_statements.OTHERS_WORDED,
+    ],
+    ids=["fact", "all", "worded"],
 )
 async def test_a_hit_of_another_kind_is_looked_up_and_its_scope_is_not_read(
     busy: Any, statement: Statement, plans: str
@@ -161,10 +174,9 @@ async def test_a_hit_of_another_kind_is_looked_up_and_its_scope_is_not_read(
     assert rows.get("Index Name") == "facts_pkey"
     assert rows["Actual Loops"] >= 30
     assert rows.get("Rows Removed by Filter", 0) == 0
-    cosines = [node for node in nodes if node.get("Relation Name") == "fact_vectors_default"]
-    assert {node["Index Name"] for node in cosines if node["Actual Loops"] >= 30} == {
-        "fact_vectors_default_pkey"
-    }
+    # The cosines of the nearest are known; of those that words alone found each is looked up.
+    [cosines] = [node for node in nodes if node.get("Index Name") == "fact_vectors_default_pkey"]
+    assert cosines["Actual Loops"] == rows["Actual Loops"] - 30
 
 
 @pytest.mark.parametrize(("few", "looked_up"), [("5000", 3_001), ("2000", 0)])
@@ -216,8 +228,8 @@ async def test_a_plan_that_is_kept_from_an_empty_database_reads_no_table_whole(
 ) -> None:
     await empty.begin("kept")
 
-    turns_read = await _plan(empty, retrieval.TURNS, **SEARCHED)
-    others_read = await _plan(empty, retrieval.PROCEDURES, **SEARCHED)
+    turns_read = await _plan(empty, candidate_statements.TURNS, **SEARCHED)
+    others_read = await _plan(empty, candidate_statements.PROCEDURES, **SEARCHED)
     known = await _plan(empty, statistics.READ, **COUNTED)
 
     for nodes in (turns_read, others_read, known):
@@ -233,8 +245,11 @@ async def test_plans_that_were_kept_of_next_to_nothing_end_when_a_table_has_doub
     busy, plans = growing.busy, KeptPlans()
     unit = Unit(busy.connection, busy.scope.tenant.id, seconds=30)
     hot = {
-        "turns": (retrieval.TURNS, SEARCHED),
-        "of_actor": (retrieval.TURNS_OF_ACTOR, {**SEARCHED, "actor": busy.values["tenant"]}),
+        "turns": (candidate_statements.TURNS, SEARCHED),
+        "of_actor": (
+            candidate_statements.TURNS_OF_ACTOR,
+            {**SEARCHED, "actor": busy.values["tenant"]},
+        ),
         "known": (statistics.READ, COUNTED),
         "inside": (arms.INSIDE["turn"], INSIDE),
     }
@@ -281,10 +296,10 @@ async def test_a_small_scope_of_a_large_tenant_has_plans_of_its_own(growing: Any
 async def test_a_kept_plan_that_is_not_ended_goes_through_thousands(growing: Any) -> None:
     busy = growing.busy
     await busy.begin("kept")
-    await _plan(busy, retrieval.TURNS, kept="turns", **SEARCHED)
+    await _plan(busy, candidate_statements.TURNS, kept="turns", **SEARCHED)
     await growing.grow(3_000)
 
-    nodes = await _plan(busy, retrieval.TURNS, kept="turns", **SEARCHED)
+    nodes = await _plan(busy, candidate_statements.TURNS, kept="turns", **SEARCHED)
 
     assert _passed_over(nodes) > 100_000
 

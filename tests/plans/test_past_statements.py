@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mnemic.store import retrieval, statistics
+from mnemic.store import candidate_statements, statistics
 from mnemic.store.statement import Statement
 
 CHANGED = 301
@@ -69,7 +69,7 @@ def _touched(nodes: list[dict[str, Any]], relation: str) -> float:
 async def test_vectors_of_the_past_are_read_where_they_stand_and_at_once(
     busy: Any, at: str
 ) -> None:
-    nodes = await _plan(busy, retrieval.TURNS.past, at)
+    nodes = await _plan(busy, candidate_statements.TURNS.past, at)
 
     [scan] = [
         node
@@ -85,7 +85,7 @@ async def test_vectors_of_the_past_are_read_where_they_stand_and_at_once(
 
 
 async def test_of_turns_which_never_change_no_history_is_read(busy: Any) -> None:
-    nodes = await _plan(busy, retrieval.TURNS.past, BEFORE)
+    nodes = await _plan(busy, candidate_statements.TURNS.past, BEFORE)
 
     assert {"memory_history", "past_vectors"}.isdisjoint(
         node.get("Relation Name") for node in nodes
@@ -103,7 +103,7 @@ async def test_only_what_changed_since_is_put_together_again(
     assert sum(node["Actual Loops"] for node in made) == changed
 
 
-@pytest.mark.parametrize("statement", [statistics.READ, retrieval.OTHERS["fact",]])
+@pytest.mark.parametrize("statement", [statistics.READ, candidate_statements.OTHERS["fact",]])
 @pytest.mark.parametrize("at", [NOW, BEFORE])
 async def test_the_history_of_a_memory_is_found_by_the_memory(
     busy: Any, statement: Statement, at: str

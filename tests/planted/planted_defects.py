@@ -26,10 +26,10 @@ from mnemic.service import procedures as procedure_service
 from mnemic.store import (
     _scoping,
     beginning,
+    candidate_statements,
     ending,
     fact_ledger,
     guards,
-    retrieval,
     sessions,
     tombstones,
     turns,
@@ -332,7 +332,13 @@ class _Ignored(Exception):
 
 @_defect("service/test_models.py::test_a_vector_of_another_model_is_not_ranked")
 def vectors_of_another_model_ranked() -> None:
-    for statement in (retrieval.TURNS, retrieval.TURNS_OF_ACTOR, *retrieval.OTHERS.values()):
+    for statement in (
+        candidate_statements.TURNS,
+        candidate_statements.TURNS_OF_ACTOR,
+        candidate_statements.TURNS_WORDED,
+        candidate_statements.OTHERS_WORDED,
+        *candidate_statements.OTHERS.values(),
+    ):
         _rewrite(statement, "v.model_id = :model", "(v.model_id = :model OR true)")
 
 

@@ -16,8 +16,11 @@ from mnemic.model.recall import Recall
 from mnemic.service import foresight
 from mnemic.service.recall import parse_query, recall
 from mnemic.service.tools import Tools
+from mnemic.store.candidate_statements import OTHERS, OTHERS_WORDED, TURNS, TURNS_WORDED, WORDS
 from mnemic.store.measuring.bare import Recorder
-from mnemic.testing import a_conversation
+from mnemic.store.retrieval import RetrievalStore
+from mnemic.testing import a_conversation, a_fact
+from mnemic.tier.tiers import Tiers
 from mnemic.wiring import Wiring
 
 TALK = ["The rota is weekly.", "Understood, the rota is weekly.", "Fridays are quiet."]
@@ -49,10 +52,12 @@ class Watched:
         self.free = asyncio.Event()
         self.free.set()
         self.fault: Exception | None = None
+        self.seconds = 0.0
 
     async def embed(self, texts: list[str]) -> list[Vector]:
         self.asked += texts
         await self.free.wait()
+        await asyncio.sleep(self.seconds)
         if self.fault is not None:
             raise self.fault
         return await self.inner.embed(texts)
@@ -78,9 +83,15 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foresight, "WAIT_SECONDS", 30.0)
 
 
-async def _asked(tools: Tools, text: str, scope: Scope) -> Recall:
-    query, _ = parse_query(tools, text, limit=None, memory_types=None, floor=0.0)
+async def _asked(tools: Tools, text: str, scope: Scope, *, limit: int | None = None) -> Recall:
+    query, _ = parse_query(tools, text, limit=limit, memory_types=None, floor=0.0)
     return await recall(tools, query, scope=scope.session("s"))
+
+
+def _statements(recorder: Recorder) -> list[str]:
+    """Of the one transaction: what is known, what is looked for, the rows of the hits."""
+    [transaction] = recorder.transactions
+    return [sql for sql, _ in transaction.statements]
 
 
 async def test_a_question_that_names_nobody_takes_one_transaction(
@@ -94,6 +105,42 @@ async def test_a_question_that_names_nobody_takes_one_transaction(
     assert found.hits[0].memory.text == TALK[0]
     assert len(recorder.transactions) == 1
     assert model.asked == [ASKED]
+
+
+async def test_words_are_looked_for_while_the_model_works(
+    asking: tuple[Tools, Ending], scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools, recorder = asking
+    model = Watched(tools.embedder, in_process=True)
+    model.free.clear()
+    by_words = RetrievalStore.by_words
+
+    async def found_by_words(*given: Any) -> Any:
+        found = await by_words(*given)
+        model.free.set()
+        return found
+
+    monkeypatch.setattr(RetrievalStore, "by_words", found_by_words)
+    async with asyncio.timeout(20):
+        found = await _asked(replace(tools, embedder=model), ASKED, scope)
+
+    _, words, *rest, _ = _statements(recorder)
+    assert words == WORDS.sql
+    assert rest == [TURNS_WORDED.sql, OTHERS_WORDED.sql]
+    assert found.hits[0].words_place == 1
+
+
+async def test_where_the_vector_is_at_hand_words_take_no_exchange_of_their_own(
+    asking: tuple[Tools, Ending], scope: Scope
+) -> None:
+    tools, recorder = asking
+    await _asked(tools, ASKED, scope)
+    recorder.transactions.clear()
+
+    await _asked(tools, ASKED, scope)
+
+    _, *looked_for, _ = _statements(recorder)
+    assert looked_for == [TURNS.sql, OTHERS["episode", "fact", "procedure"].sql]
 
 
 async def test_who_is_named_is_not_embedded_and_next_time_nothing_is_made_for_nothing(
@@ -229,12 +276,20 @@ async def test_a_call_that_is_cancelled_while_others_are_looked_for_ends_its_sta
 
 
 async def test_foresight_changes_no_answer(asking: tuple[Tools, Ending], scope: Scope) -> None:
+    """Nor any place in an arm: not where more is wanted than the arms give as they come, either."""
     tools, _ = asking
+    facts = Tiers(tools, scope).semantic
+    for number in range(90):
+        await facts.store_fact(a_fact(subject=f"Rota {number}", predicate="is", object="quiet"))
+    now = tools.now()
     here, there = (
-        replace(tools, embedder=Watched(tools.embedder, in_process=one)) for one in (True, False)
+        replace(tools, embedder=Watched(tools.embedder, in_process=one), clock=lambda: now)
+        for one in (True, False)
     )
+    here.embedder.seconds = 0.1  # words are found ahead
     for text in (ASKED, NAMING, "quiet Fridays", "rota rota", "zzz", "Wer hat die Schicht?"):
-        ahead, after = await _asked(here, text, scope), await _asked(there, text, scope)
-        assert [(hit.id, hit.score) for hit in ahead.hits] == [
-            (hit.id, hit.score) for hit in after.hits
-        ]
+        for limit in (None, 80):
+            ahead = await _asked(here, text, scope, limit=limit)
+            after = await _asked(there, text, scope, limit=limit)
+            assert ahead.hits == after.hits
+            assert limit is None or len(ahead.hits) == limit

@@ -11,12 +11,12 @@ import pytest
 from mnemic.schema import metadata
 from mnemic.store import (
     arms,
+    candidate_statements,
     entities,
     episodes,
     facts,
     hits,
     procedures,
-    retrieval,
     statistics,
     turns,
 )
@@ -28,8 +28,10 @@ from mnemic.store.statement import Statement, every_statement
 READ = (
     *(entities.NAMES, episodes.BROWSE, episodes.BY_IDS, facts.BEST, facts.BY_ENTITY, facts.BY_IDS),
     *(procedures.BY_IDS, procedures.OF_TASK, procedures.TRIGGERS, statistics.READ),
-    *(*hits.BY_IDS.values(), turns.OF_SESSION, retrieval.TURNS, retrieval.TURNS_OF_ACTOR),
-    *(*retrieval.OTHERS.values(), retrieval.PROCEDURES, facts.OF_KIND),
+    *(candidate_statements.TURNS, candidate_statements.TURNS_OF_ACTOR, candidate_statements.WORDS),
+    *(candidate_statements.TURNS_WORDED, candidate_statements.OTHERS_WORDED),
+    *(*candidate_statements.OTHERS.values(), candidate_statements.PROCEDURES),
+    *(*hits.BY_IDS.values(), turns.OF_SESSION, facts.OF_KIND),
     *(*arms.INSIDE.values(), *arms.NAMING.values(), arms.SIMILAR),
 )
 # Columns that do not change once a row is there, or whose former values are nobody's business: the

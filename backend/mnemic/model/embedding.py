@@ -43,6 +43,9 @@ DIMENSIONS_MAX: Final = 1_310
 NORM_MIN: Final = 1e-6
 """A raw vector shorter than this has no direction worth keeping."""
 
+UNIT_ERROR: Final = 2.0**-23
+"""How far the length of a unit vector is from 1 at most, as its numbers are rounded to float32."""
+
 REFERENCE_MEAN: Final = 0.094
 REFERENCE_DEVIATION: Final = 0.112
 """Of the default model's cosines between a question and a turn of a conversation, both random."""
@@ -54,7 +57,7 @@ def encodable(text: str) -> str:
 
 
 def checked_vector(values: Sequence[float], *, dimensions: int) -> Vector:
-    """The values at unit length, as float32.
+    """The values at unit length, as float32; what was made by this is given back as it is.
 
     Raises `EmbedderUnavailable` if there are not `dimensions` of them, if one is not a number or
     not finite, or if all are (nearly) zero. The norm is a correctly rounded `math.hypot`, so the
@@ -77,6 +80,8 @@ def checked_vector(values: Sequence[float], *, dimensions: int) -> Vector:
         raise EmbedderUnavailable("a vector holds NaN or a number that is not finite")
     if norm < NORM_MIN:
         raise EmbedderUnavailable("a vector is zero; it has no direction", norm=norm)
+    if isinstance(values, array) and values.typecode == "f" and abs(norm - 1.0) <= UNIT_ERROR:
+        return values
     return array("f", [value / norm for value in values])
 
 

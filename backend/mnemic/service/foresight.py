@@ -34,11 +34,17 @@ class Foreseen:
         """What makes the vector of this text, as `Tools.vectors` does; nothing if that is none."""
         return self._making if text == self._text else None
 
+    def is_making(self, text: str) -> bool:
+        """Whether the vector of this text is still being made."""
+        making = self.making_of(text)
+        return making is not None and not making.done()
+
     async def vector(self, text: str) -> Vector | None:
         """The vector, if it is of this text and there in a moment."""
         if (making := self.making_of(text)) is None:
             return None
-        await asyncio.wait({making}, timeout=WAIT_SECONDS)
+        if not making.done():
+            await asyncio.wait({making}, timeout=WAIT_SECONDS)
         if not making.done() or making.cancelled() or making.exception():
             return None
         made = making.result()
@@ -63,8 +69,9 @@ async def foreseen(tools: Tools, text: str, scope: Scope) -> AsyncIterator[Fores
     try:
         yield Foreseen(normal, making)
     finally:
-        making.cancel()
-        await asyncio.wait({making})
+        if not making.done():
+            making.cancel()
+            await asyncio.wait({making})
         if not making.cancelled():
             making.exception()  # whoever needed the vector was told
 

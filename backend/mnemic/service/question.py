@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from dataclasses import replace
 
 from mnemic.model.embedding import Vector
 from mnemic.model.matching import match_stems
@@ -21,6 +22,7 @@ from mnemic.store.wording import match_text, stems_of, tsquery_text
 
 __all__ = [
     "arms_at_hand",
+    "arms_but_vector",
     "arms_for",
     "arms_of",
     "may_be_at_hand",
@@ -87,25 +89,31 @@ def may_be_at_hand(tools: Tools, words: QueryWords, statistics: ScopeStatistics)
     return known and not doubtful_words(tools, words, statistics)
 
 
-def arms_at_hand(
+def arms_but_vector(
     tools: Tools,
     words: QueryWords,
     statistics: ScopeStatistics,
     scope: Scope,
     *,
-    vector: Vector | None = None,
     limit: int = 0,
 ) -> tuple[CandidateQuery, RegisteredModel] | None:
-    """As `arms_for`, if neither the embedder nor the store has to be asked for it.
-
-    The `vector` is looked up if it is not given.
-    """
+    """As `arms_for`, if all but the vector is known; it is to be set."""
     model = tools.known_model
     if model is None or not may_be_at_hand(tools, words, statistics):
         return None
-    if vector is None and (vector := tools.known_vector(words.embed_text)) is None:
+    return _arms(tools, words, statistics, None, model, scope, limit), model
+
+
+def arms_at_hand(
+    tools: Tools, words: QueryWords, statistics: ScopeStatistics, scope: Scope
+) -> tuple[CandidateQuery, RegisteredModel] | None:
+    """As `arms_for`, if neither the embedder nor the store has to be asked for it."""
+    vector = tools.known_vector(words.embed_text)
+    known = arms_but_vector(tools, words, statistics, scope)
+    if vector is None or known is None:
         return None
-    return _arms(tools, words, statistics, vector, model, scope, limit), model
+    arms, model = known
+    return replace(arms, vector=vector), model
 
 
 def _arms(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,9 +23,8 @@ from mnemic.service.calibration import scale_of
 from mnemic.service.foresight import Foreseen, foreseen
 from mnemic.service.parsing import checked_limit, checked_list, checked_query, checked_scope
 from mnemic.service.question import (
-    arms_at_hand,
+    arms_but_vector,
     arms_for,
-    may_be_at_hand,
     statistics_of,
     understood,
 )
@@ -137,13 +135,29 @@ async def read_or_searched(
     words = words_asked(tools, query.text, statistics)
     tools.note_named(scope, named=bool(words.named))
     fits = query.filters is None and may_keep_plans(statistics, tools.settings.recall)
-    if (unit.keeps_plans and not fits) or not may_be_at_hand(tools, words, statistics):
+    if unit.keeps_plans and not fits:
         return statistics
+    known = arms_but_vector(tools, words, statistics, scope, limit=query.limit)
+    if known is None:
+        return statistics
+    arms, model = known
+    if ahead.is_making(words.embed_text):
+        arms = await _worded(unit, query, scope, arms)
     vector = await ahead.vector(words.embed_text)
-    at_hand = arms_at_hand(tools, words, statistics, scope, vector=vector, limit=query.limit)
-    if at_hand is None:
+    if vector is None and (vector := tools.known_vector(words.embed_text)) is None:
         return statistics
-    return await _found(unit, tools, query, scope, words, statistics, *at_hand)
+    arms = replace(arms, vector=vector)
+    return await _found(unit, tools, query, scope, words, statistics, arms, model)
+
+
+async def _worded(
+    unit: Unit, query: RecallQuery, scope: Scope, arms: CandidateQuery
+) -> CandidateQuery:
+    """The best by words are found while the model makes the vector, and the store would rest."""
+    plain = _parted(query).plain
+    if arms.match is None or not plain:
+        return arms
+    return replace(arms, worded=await unit.retrieval.by_words(scope, arms, plain))
 
 
 async def finished(
@@ -181,13 +195,13 @@ async def _found(
 ) -> Searched:
     """The search. The hits are read where they were found: a unit of their own costs more."""
     if query.filters is not None:
-        arms = replace(arms, per_arm=max(arms.per_arm, query.limit))
+        arms = arms.wider(query.limit)
     weighing = Weighing(tools, words, statistics, scale_of(tools, model))
     ask = partial(_search, tools=tools, query=query, scope=scope, weighing=weighing)
     wanted = min(query.limit, statistics.corpus.documents)
     found, all_arms, legs = await ask(unit, arms)
     if len(found) < wanted and arms.per_arm < query.limit:  # more is there than the arms give
-        found, all_arms, legs = await ask(unit, replace(arms, per_arm=query.limit))
+        found, all_arms, legs = await ask(unit, arms.wider(query.limit))
     by_id = {one.candidate.id: one for one in found}
     scored = weighing.all([one.candidate for one in found])
     if query.filters is not None:
@@ -276,22 +290,9 @@ async def _search(
         scope, arms, routing_of(plain, words, weighing.statistics, settings)
     )
     arms = replace(arms, further=more, given=near.ids)
-    found: list[Found] = []
-    if "turn" in plain:
-        found += await unit.retrieval.turns(scope, arms)
-    others = tuple(kind for kind in plain if kind != "turn")
-    if others:
-        looking = asyncio.ensure_future(unit.retrieval.others(scope, arms, others))
-        try:
-            await asyncio.sleep(0)  # the statement is on its way
-            weighing.ahead([one.candidate for one in found])
-            found += await looking
-        except BaseException:
-            looking.cancel()
-            await asyncio.wait({looking})  # no unit ends while a statement of it is under way
-            if not looking.cancelled():
-                looking.exception()
-            raise
+    found = await unit.retrieval.candidates(
+        scope, arms, plain, ahead=lambda turns: weighing.ahead([one.candidate for one in turns])
+    )
     if query.filters is not None and narrowed:
         found += await unit.filtered.search(scope, arms, query.filters, narrowed)
     return found, arms, near.legs

@@ -54,12 +54,18 @@ READ_OF_KIND = {
 }
 
 
-def other_columns(noun: str) -> str:
-    """What a candidate of another kind than a turn is made of, read from the row `m`."""
+def other_columns(noun: str, *, nearness: str | None = None) -> str:
+    """What a candidate of another kind than a turn is made of, read from the row `m`.
+
+    A cosine is looked up where the column `nearness` does not tell it, if there is one.
+    """
     other = OTHER_KINDS[noun]
+    cosine = cosine_of(noun, "m")
+    if nearness is not None:
+        cosine = f"coalesce({nearness}, {cosine})"
     return f"""
         m.id, m.stems, m.stem_count, m.word_count, {other.at} AS at, '{noun}' AS kind,
-        {cosine_of(noun, "m")} AS cosine, {other.actor} AS actor, {other.importance} AS importance,
+        {cosine} AS cosine, {other.actor} AS actor, {other.importance} AS importance,
         {other.confidence} AS confidence"""
 
 

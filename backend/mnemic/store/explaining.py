@@ -13,9 +13,10 @@ from uuid import UUID
 from mnemic.model.explanation import Arm, ArmHit, Explanation, KindSearch
 from mnemic.model.filters import Filter
 from mnemic.model.scope import Scope
+from mnemic.store.candidate_statements import arms_of_kind
 from mnemic.store.filtered import FEW_ROWS_MAX, filtered_arms
 from mnemic.store.filters import FALSE, TRUE, Conditions
-from mnemic.store.retrieval import CandidateQuery, arms_of_kind, values_of
+from mnemic.store.retrieval import CandidateQuery, values_of
 from mnemic.store.statement import Statement
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from mnemic.store.candidate_columns import (
     other_columns,
     place_in,
 )
+from mnemic.store.candidate_statements import around
 from mnemic.store.filters import FALSE, TRUE, Conditions
 from mnemic.store.retrieval import (
     CandidateQuery,
     Found,
-    around,
     other_found,
     turn_found,
     values_of,
