@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 
 from mnemic.embed import LocalEmbedder, minilm
@@ -115,6 +114,8 @@ def test_products_of_whole_numbers_say_what_the_wheels_own_graph_says(
     model: minilm.MiniLM,
 ) -> None:
     """That graph makes float32 of the same weights. What is unknown has other rows there."""
+    import onnxruntime  # noqa: PLC0415 - before the model it writes of its use into the home
+
     known = [text for text in MIXED if not model._tokens(text).unknown]
     path = Path(str(find_spec(minilm.MODEL_PACKAGE).origin)).with_name("model.onnx")
     theirs = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])

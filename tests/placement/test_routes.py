@@ -85,7 +85,7 @@ async def _near(
 
     async def search(unit: Unit) -> tuple[Near, list[UUID]]:
         near = await unit.retrieval.approximate.nearest(scope, query, routing)
-        found = await unit.retrieval.turns(scope, replace(query, given=near.ids))
+        found = await unit.retrieval.candidates(scope, replace(query, given=near.ids), ("turn",))
         placed = [one for one in found if one.near_place is not None]
         placed.sort(key=lambda one: one.near_place or 0)
         return near, [one.candidate.id for one in placed]

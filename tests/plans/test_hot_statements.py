@@ -164,11 +164,10 @@ async def test_a_hit_of_another_kind_is_looked_up_and_its_scope_is_not_read(
     busy: Any, statement: Statement, plans: str
 ) -> None:
     await busy.begin(plans)
-    nodes = await _plan(
-        busy,
-        statement,
-        **SEARCHED,
+    worded = await busy.connection.fetchval(
+        "SELECT CAST(array_agg(m.id) AS text) FROM mnemic.facts m WHERE m.tsv @@ 'word7'"
     )
+    nodes = await _plan(busy, statement, **SEARCHED | {"fact_words": f"'{worded}'::uuid[]"})
 
     [rows] = [node for node in nodes if node.get("Relation Name") == "facts"]
     assert rows.get("Index Name") == "facts_pkey"
@@ -176,7 +175,18 @@ async def test_a_hit_of_another_kind_is_looked_up_and_its_scope_is_not_read(
     assert rows.get("Rows Removed by Filter", 0) == 0
     # The cosines of the nearest are known; of those that words alone found each is looked up.
     [cosines] = [node for node in nodes if node.get("Index Name") == "fact_vectors_default_pkey"]
-    assert cosines["Actual Loops"] == rows["Actual Loops"] - 30
+    assert cosines["Actual Loops"] == rows["Actual Loops"] - 30 > 0
+
+
+async def test_words_ask_for_each_kind_once_and_for_no_more_than_are_wanted(busy: Any) -> None:
+    nodes = await _plan(busy, candidate_statements.WORDS, **SEARCHED | {"words": "4"})
+
+    asked = [node for node in nodes if node["Node Type"] == "Function Scan"]
+    assert sorted(node["Function Name"] for node in asked) == [
+        *("lexical", "lexical_episodes", "lexical_facts", "lexical_procedures")
+    ]
+    assert [node["Actual Rows"] for node in asked] == [4, 0, 4, 0]
+    assert {node["Actual Loops"] for node in asked} == {1}
 
 
 @pytest.mark.parametrize(("few", "looked_up"), [("5000", 3_001), ("2000", 0)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mnemic.store import candidate_statements, statistics
+from mnemic.store import arms, candidate_statements, statistics
 from mnemic.store.statement import Statement
 
 CHANGED = 301
@@ -19,6 +19,7 @@ TYPES = {
     **dict.fromkeys(("tenant",), "uuid"),
     **dict.fromkeys(("scopes", "also"), "uuid[]"),
     **dict.fromkeys(("near", "words", "actors_max", "things_max", "pending_max"), "bigint"),
+    "few": "int",
     **dict.fromkeys(("match", "either", "rank"), "text"),
     **dict.fromkeys(("terms", "names"), "text[]"),
     "vector": "halfvec",
@@ -39,6 +40,7 @@ ASKED = {
     "actors_max": "50",
     "things_max": "8",
     "pending_max": "1000",
+    "few": "30",
 }
 # After all of it, and when the rows were made, before what changed of them.
 NOW, BEFORE = "now() + interval '1 hour'", "(SELECT max(recorded_at) FROM mnemic.facts)"
@@ -48,10 +50,10 @@ def _nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
     return [plan, *(node for child in plan.get("Plans", []) for node in _nodes(child))]
 
 
-async def _plan(busy: Any, statement: Statement, at: str) -> list[dict[str, Any]]:
+async def _plan(busy: Any, statement: Statement, at: str, **asked: str) -> list[dict[str, Any]]:
     """The plan for a moment, which is a value: the planner knows how much came later."""
     moment = await busy.connection.fetchval(f"SELECT CAST({at} AS text)")
-    given = {**busy.values, **ASKED, "known_at": f"'{moment}'"}
+    given = {**busy.values, **ASKED, **asked, "known_at": f"'{moment}'"}
     types = ", ".join(TYPES[name] for name in statement.names)
     return _nodes(await busy.plan(statement, types, *(given[name] for name in statement.names)))
 
@@ -101,6 +103,18 @@ async def test_only_what_changed_since_is_put_together_again(
     made = [node for node in nodes if node.get("Function Name") == "jsonb_populate_record"]
     assert made
     assert sum(node["Actual Loops"] for node in made) == changed
+
+
+@pytest.mark.parametrize("statement", [candidate_statements.WORDS, arms.NAMING["fact"]])
+async def test_words_are_looked_for_in_the_visible_scopes_alone(
+    busy: Any, statement: Statement
+) -> None:
+    """A full-text function is given its scopes; what others have is not read for it."""
+    seen = await _plan(busy, statement.past, BEFORE)
+    elsewhere = await _plan(busy, statement.past, BEFORE, scopes="ARRAY[gen_random_uuid()]")
+
+    assert _touched(seen, "facts") >= ROWS
+    assert _touched(elsewhere, "facts") == _touched(elsewhere, "turns") == 0
 
 
 @pytest.mark.parametrize("statement", [statistics.READ, candidate_statements.OTHERS["fact",]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,15 @@ from mnemic.model.recall import Recall
 from mnemic.service import foresight
 from mnemic.service.recall import parse_query, recall
 from mnemic.service.tools import Tools
-from mnemic.store.candidate_statements import OTHERS, OTHERS_WORDED, TURNS, TURNS_WORDED, WORDS
+from mnemic.store.candidate_statements import (
+    OTHERS,
+    OTHERS_WORDED,
+    TURNS,
+    TURNS_WORDED,
+    WORDS,
+    words_statement,
+)
+from mnemic.store.kept_plans import KeptPlans
 from mnemic.store.measuring.bare import Recorder
 from mnemic.store.retrieval import RetrievalStore
 from mnemic.testing import a_conversation, a_fact
@@ -26,6 +35,7 @@ from mnemic.wiring import Wiring
 TALK = ["The rota is weekly.", "Understood, the rota is weekly.", "Fridays are quiet."]
 ASKED = "how often is the rota?"
 WAITING = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'mnemic.procedures'::regclass"
+FOUND_AHEAD = (WORDS.sql, words_statement(("fact", "procedure")).sql)
 NAMING = "what did User say of the rota?"
 
 
@@ -52,12 +62,10 @@ class Watched:
         self.free = asyncio.Event()
         self.free.set()
         self.fault: Exception | None = None
-        self.seconds = 0.0
 
     async def embed(self, texts: list[str]) -> list[Vector]:
         self.asked += texts
         await self.free.wait()
-        await asyncio.sleep(self.seconds)
         if self.fault is not None:
             raise self.fault
         return await self.inner.embed(texts)
@@ -83,9 +91,24 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foresight, "WAIT_SECONDS", 30.0)
 
 
-async def _asked(tools: Tools, text: str, scope: Scope, *, limit: int | None = None) -> Recall:
-    query, _ = parse_query(tools, text, limit=limit, memory_types=None, floor=0.0)
+async def _asked(
+    tools: Tools, text: str, scope: Scope, *, limit: int | None = None, filters: object = None
+) -> Recall:
+    query, _ = parse_query(tools, text, limit=limit, memory_types=None, floor=0.0, filters=filters)
     return await recall(tools, query, scope=scope.session("s"))
+
+
+def _free_by_words(model: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model answers once words were found, and not before."""
+    model.free.clear()
+    by_words = RetrievalStore.by_words
+
+    async def found_by_words(*given: Any) -> Any:
+        found = await by_words(*given)
+        model.free.set()
+        return found
+
+    monkeypatch.setattr(RetrievalStore, "by_words", found_by_words)
 
 
 def _statements(recorder: Recorder) -> list[str]:
@@ -112,15 +135,7 @@ async def test_words_are_looked_for_while_the_model_works(
 ) -> None:
     tools, recorder = asking
     model = Watched(tools.embedder, in_process=True)
-    model.free.clear()
-    by_words = RetrievalStore.by_words
-
-    async def found_by_words(*given: Any) -> Any:
-        found = await by_words(*given)
-        model.free.set()
-        return found
-
-    monkeypatch.setattr(RetrievalStore, "by_words", found_by_words)
+    _free_by_words(model, monkeypatch)
     async with asyncio.timeout(20):
         found = await _asked(replace(tools, embedder=model), ASKED, scope)
 
@@ -179,7 +194,7 @@ async def test_what_is_made_counts_no_longer_while_its_question_is_answered(
 
     async with foresight.foreseen(watched, ASKED, scope) as ahead:
         before = watched.ahead
-        made = await ahead.vector(ASKED)
+        made = await ahead.vector(ASKED, since=time.monotonic())
         after = watched.ahead
 
     assert (before, after, watched.ahead) == (1, 0, 0)
@@ -210,8 +225,11 @@ async def test_a_model_that_takes_long_is_waited_for_without_a_connection(
     found = await _asked(replace(tools, embedder=model), ASKED, scope)
 
     assert found.hits[0].memory.text == TALK[0]
-    assert len(recorder.transactions) == 2
+    first, second = ([sql for sql, _ in one.statements] for one in recorder.transactions)
     assert model.asked == [ASKED]  # once: what was begun ahead is waited for
+    # And words are looked for once.
+    assert first[-1] == WORDS.sql
+    assert second[:2] == [TURNS_WORDED.sql, OTHERS_WORDED.sql]
 
 
 @pytest.mark.parametrize("fault", [EmbedderUnavailable("away"), ConfigurationError("never")])
@@ -275,21 +293,39 @@ async def test_a_call_that_is_cancelled_while_others_are_looked_for_ends_its_sta
     assert (await _asked(tools, ASKED, scope)).hits
 
 
-async def test_foresight_changes_no_answer(asking: tuple[Tools, Ending], scope: Scope) -> None:
+@pytest.mark.parametrize("filters", [None, {"kind": {"in": ["fact", "procedure"]}}])
+@pytest.mark.parametrize("keeping", [True, False])
+async def test_foresight_changes_no_answer(
+    asking: tuple[Tools, Ending],
+    scope: Scope,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    filters: dict[str, Any] | None,
+    keeping: bool,
+) -> None:
     """Nor any place in an arm: not where more is wanted than the arms give as they come, either."""
-    tools, _ = asking
+    tools, recorder = asking
     facts = Tiers(tools, scope).semantic
     for number in range(90):
         await facts.store_fact(a_fact(subject=f"Rota {number}", predicate="is", object="quiet"))
+    if not keeping:
+        monkeypatch.setattr(KeptPlans, "may_keep", lambda *_: False)
     now = tools.now()
     here, there = (
         replace(tools, embedder=Watched(tools.embedder, in_process=one), clock=lambda: now)
         for one in (True, False)
     )
-    here.embedder.seconds = 0.1  # words are found ahead
-    for text in (ASKED, NAMING, "quiet Fridays", "rota rota", "zzz", "Wer hat die Schicht?"):
+    _free_by_words(here.embedder, monkeypatch)
+    for text in (ASKED, "quiet Fridays", "rota rota", "Wer hat die Schicht?", "zzz", NAMING):
         for limit in (None, 80):
-            ahead = await _asked(here, text, scope, limit=limit)
-            after = await _asked(there, text, scope, limit=limit)
+            # A unit that keeps its plans leaves a filter to the next one.
+            worded = text in {ASKED, "quiet Fridays", "rota rota"} and not (filters and keeping)
+            here.embedder.free.clear() if worded else here.embedder.free.set()
+            recorder.transactions.clear()
+            ahead = await _asked(here, text, scope, limit=limit, filters=filters)
+            sent = {sql for one in recorder.transactions for sql, _ in one.statements}
+            after = await _asked(there, text, scope, limit=limit, filters=filters)
+
+            assert not worded or any(sql in sent for sql in FOUND_AHEAD)
             assert ahead.hits == after.hits
             assert limit is None or len(ahead.hits) == limit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import OrderedDict
 from datetime import UTC, datetime, timedelta, timezone
 from hashlib import sha256
@@ -370,6 +371,16 @@ def test_a_vector_has_a_direction_from_a_millionth_on() -> None:
     with pytest.raises(EmbedderUnavailable, match="a vector is zero") as caught:
         checked_vector([9e-7, 0.0], dimensions=2)
     assert caught.value.context == {"norm": 9e-7}
+
+
+def test_a_vector_that_was_checked_is_the_same_bytes_again_and_its_owners_own() -> None:
+    numbers = random.Random(11)
+    for _ in range(200):
+        once = checked_vector([numbers.gauss(0, 3) for _ in range(384)], dimensions=384)
+        again = checked_vector(once, dimensions=384)
+
+        assert again.tobytes() == once.tobytes()
+        assert again is not once
 
 
 def test_rounding_takes_no_cosine_beyond_its_bounds() -> None:

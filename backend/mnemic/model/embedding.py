@@ -57,7 +57,7 @@ def encodable(text: str) -> str:
 
 
 def checked_vector(values: Sequence[float], *, dimensions: int) -> Vector:
-    """The values at unit length, as float32; what was made by this is given back as it is.
+    """The values at unit length, as float32; of what was made by this, the same bytes again.
 
     Raises `EmbedderUnavailable` if there are not `dimensions` of them, if one is not a number or
     not finite, or if all are (nearly) zero. The norm is a correctly rounded `math.hypot`, so the
@@ -81,7 +81,7 @@ def checked_vector(values: Sequence[float], *, dimensions: int) -> Vector:
     if norm < NORM_MIN:
         raise EmbedderUnavailable("a vector is zero; it has no direction", norm=norm)
     if isinstance(values, array) and values.typecode == "f" and abs(norm - 1.0) <= UNIT_ERROR:
-        return values
+        return values[:]  # what came in stays its owner's
     return array("f", [value / norm for value in values])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeAlias
@@ -34,17 +35,13 @@ class Foreseen:
         """What makes the vector of this text, as `Tools.vectors` does; nothing if that is none."""
         return self._making if text == self._text else None
 
-    def is_making(self, text: str) -> bool:
-        """Whether the vector of this text is still being made."""
-        making = self.making_of(text)
-        return making is not None and not making.done()
-
-    async def vector(self, text: str) -> Vector | None:
-        """The vector, if it is of this text and there in a moment."""
+    async def vector(self, text: str, *, since: float) -> Vector | None:
+        """The vector, if it is of this text and there in a moment; `since` by `time.monotonic`."""
         if (making := self.making_of(text)) is None:
             return None
         if not making.done():
-            await asyncio.wait({making}, timeout=WAIT_SECONDS)
+            left = max(0.0, WAIT_SECONDS - (time.monotonic() - since))
+            await asyncio.wait({making}, timeout=left)
         if not making.done() or making.cancelled() or making.exception():
             return None
         made = making.result()

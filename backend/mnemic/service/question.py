@@ -25,7 +25,6 @@ __all__ = [
     "arms_but_vector",
     "arms_for",
     "arms_of",
-    "may_be_at_hand",
     "read_question",
     "statistics_of",
     "understood",
@@ -83,12 +82,6 @@ async def arms_for(
     return _arms(tools, words, statistics, vector, model, scope, limit), model
 
 
-def may_be_at_hand(tools: Tools, words: QueryWords, statistics: ScopeStatistics) -> bool:
-    """Whether all but the vector is known that a search needs."""
-    known = tools.known_model is not None and bool(words.text)
-    return known and not doubtful_words(tools, words, statistics)
-
-
 def arms_but_vector(
     tools: Tools,
     words: QueryWords,
@@ -97,9 +90,9 @@ def arms_but_vector(
     *,
     limit: int = 0,
 ) -> tuple[CandidateQuery, RegisteredModel] | None:
-    """As `arms_for`, if all but the vector is known; it is to be set."""
+    """As `arms_for`, if neither the embedder nor the store has to be asked for the rest of it."""
     model = tools.known_model
-    if model is None or not may_be_at_hand(tools, words, statistics):
+    if model is None or not words.text or doubtful_words(tools, words, statistics):
         return None
     return _arms(tools, words, statistics, None, model, scope, limit), model
 
@@ -108,9 +101,9 @@ def arms_at_hand(
     tools: Tools, words: QueryWords, statistics: ScopeStatistics, scope: Scope
 ) -> tuple[CandidateQuery, RegisteredModel] | None:
     """As `arms_for`, if neither the embedder nor the store has to be asked for it."""
-    vector = tools.known_vector(words.embed_text)
-    known = arms_but_vector(tools, words, statistics, scope)
-    if vector is None or known is None:
+    if (vector := tools.known_vector(words.embed_text)) is None:
+        return None
+    if (known := arms_but_vector(tools, words, statistics, scope)) is None:
         return None
     arms, model = known
     return replace(arms, vector=vector), model

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple
 from uuid import UUID
 
 from mnemic.errors import InvalidInput
@@ -40,6 +42,7 @@ from mnemic.store.statistics import ScopeStatistics
 from mnemic.store.unit import Unit
 
 __all__ = [
+    "Known",
     "Searched",
     "answer_of",
     "explained_of",
@@ -123,56 +126,65 @@ async def searched(tools: Tools, query: RecallQuery, *, scope: Scope) -> Searche
         return await finished(tools, query, scope, read, ahead)
 
 
+class Known(NamedTuple):
+    """What the scopes know of a question that is to be searched for yet, and its best by words.
+
+    Those are none if they were not looked for.
+    """
+
+    statistics: ScopeStatistics
+    worded: Mapping[str, list[UUID]] = MappingProxyType({})
+
+
 async def read_or_searched(
     unit: Unit, tools: Tools, query: RecallQuery, scope: Scope, ahead: Foreseen
-) -> Searched | ScopeStatistics:
-    """What the question finds, if its vector is there in a moment; else what the scopes know of it.
+) -> Searched | Known:
+    """What the question finds, if its vector is there in a moment; else what is known for that.
 
-    Two round trips less than with a unit for each; but no unit waits for a network, and one that
-    keeps its plans is for what has no filter and is small.
+    A round trip or two less than with a unit for each; but no unit waits for a network, and one
+    that keeps its plans is for what has no filter and is small. The best by words are found while
+    the model makes the vector, and the store would rest.
     """
     statistics = await statistics_of(unit, query, scope)
     words = words_asked(tools, query.text, statistics)
     tools.note_named(scope, named=bool(words.named))
     fits = query.filters is None and may_keep_plans(statistics, tools.settings.recall)
-    if unit.keeps_plans and not fits:
-        return statistics
+    vector, making = tools.known_vector(words.embed_text), ahead.making_of(words.embed_text)
+    if (unit.keeps_plans and not fits) or (vector is None and making is None):
+        return Known(statistics)
     known = arms_but_vector(tools, words, statistics, scope, limit=query.limit)
     if known is None:
-        return statistics
-    arms, model = known
-    if ahead.is_making(words.embed_text):
-        arms = await _worded(unit, query, scope, arms)
-    vector = await ahead.vector(words.embed_text)
-    if vector is None and (vector := tools.known_vector(words.embed_text)) is None:
-        return statistics
+        return Known(statistics)
+    arms, model = _enough(query, known[0]), known[1]
+    if vector is None and making is not None:
+        since = time.monotonic()
+        if not making.done() and arms.match is not None and (plain := _parted(query).plain):
+            arms = replace(arms, worded=await unit.retrieval.by_words(scope, arms, plain))
+        if (vector := await ahead.vector(words.embed_text, since=since)) is None:
+            return Known(statistics, arms.worded)
     arms = replace(arms, vector=vector)
     return await _found(unit, tools, query, scope, words, statistics, arms, model)
 
 
-async def _worded(
-    unit: Unit, query: RecallQuery, scope: Scope, arms: CandidateQuery
-) -> CandidateQuery:
-    """The best by words are found while the model makes the vector, and the store would rest."""
-    plain = _parted(query).plain
-    if arms.match is None or not plain:
-        return arms
-    return replace(arms, worded=await unit.retrieval.by_words(scope, arms, plain))
+def _enough(query: RecallQuery, arms: CandidateQuery) -> CandidateQuery:
+    """What a filter lets pass is seldom near: each arm gives as many as are wanted, at once."""
+    return arms if query.filters is None else arms.wider(query.limit)
 
 
 async def finished(
     tools: Tools,
     query: RecallQuery,
     scope: Scope,
-    read: Searched | ScopeStatistics,
+    read: Searched | Known,
     ahead: Foreseen,
 ) -> Searched:
     """What is missing behind `read_or_searched`: the search, and the host's own order."""
     if isinstance(read, Searched):
         return await _reranked(tools, query, read)
-    words, statistics = await understood(tools, query, scope, read)
+    words, statistics = await understood(tools, query, scope, read.statistics)
     making = ahead.making_of(words.embed_text)
     arms, model = await arms_for(tools, words, statistics, scope, limit=query.limit, making=making)
+    arms = replace(_enough(query, arms), worded=read.worded)
     keep = query.filters is None and may_keep_plans(statistics, tools.settings.recall)
     done = await tools.transact(
         scope.tenant.id,
@@ -194,8 +206,6 @@ async def _found(
     model: RegisteredModel | None,
 ) -> Searched:
     """The search. The hits are read where they were found: a unit of their own costs more."""
-    if query.filters is not None:
-        arms = arms.wider(query.limit)
     weighing = Weighing(tools, words, statistics, scale_of(tools, model))
     ask = partial(_search, tools=tools, query=query, scope=scope, weighing=weighing)
     wanted = min(query.limit, statistics.corpus.documents)

@@ -17,9 +17,8 @@ from mnemic.service.answer import Searched, answer_of
 from mnemic.service.caches import Outlines
 from mnemic.service.foresight import foreseen
 from mnemic.service.parsing import checked_scope
-from mnemic.service.recall import finished, read_or_searched, recall
+from mnemic.service.recall import Known, finished, read_or_searched, recall
 from mnemic.service.tools import Tools
-from mnemic.store.statistics import ScopeStatistics
 from mnemic.store.unit import Unit
 
 __all__ = ["recall_again", "surest_facts"]
@@ -59,7 +58,7 @@ async def recall_again(
 
     # An answer that is known is looked up where else the statistics are read, or before them: in
     # no case does it cost a transaction.
-    async def first(unit: Unit) -> Recall | Searched | ScopeStatistics:
+    async def first(unit: Unit) -> Recall | Searched | Known:
         if held:
             generation = await unit.generations.read()
             if outline := cache.get(key, generation=generation, now=now):

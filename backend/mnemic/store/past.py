@@ -67,7 +67,9 @@ def past_template(template: str, *, timed: bool) -> str:
 
     Raises `LookupError` for a table whose past is not known.
     """
-    asked = _Asked("owned" if "{owned:" in template else "tenant", timed)
+    # Full-text functions are given the scopes, where others have the predicate.
+    scoped = "{owned:" in template or ":scopes" in template
+    asked = _Asked("owned" if scoped else "tenant", timed)
     text = _with_searches(_LIVE.sub(r"\1.is_live", template))
     if f"{SCHEMA}.term_stats" in text:
         text = _counted(text, asked.within).replace(f"{SCHEMA}.term_stats", _COUNTS)

@@ -67,9 +67,11 @@ class CandidateQuery:
     def wider(self, per_arm: int) -> CandidateQuery:
         """The same with as many as `per_arm` from each arm, if it gives fewer.
 
-        What was found before by fewer is not enough then.
+        What was found before by fewer is not enough then, and is not told.
         """
-        return self if per_arm <= self.per_arm else replace(self, per_arm=per_arm, worded={})
+        if per_arm <= self.per_arm:
+            return self
+        return replace(self, per_arm=per_arm, further=(), given={}, worded={})
 
 
 class Found(NamedTuple):
@@ -101,17 +103,20 @@ class RetrievalStore:
         query: CandidateQuery,
         kinds: Sequence[str],
         *,
-        ahead: Callable[[list[Found]], None],
+        ahead: Callable[[list[Found]], None] | None = None,
     ) -> list[Found]:
         """Memories of `kinds` that the arms found among all visible from `scope`.
 
-        Turns come first, and are given `ahead` while the store looks for the other kinds.
+        Turns come first, with their neighbours, and are given `ahead` while the store looks for the
+        other kinds.
         """
         values = values_of(scope, query)
         rows = await self._turns(query, values) if TURN in kinds else []
         others = tuple(kind for kind in OTHER_KINDS if kind in kinds)
         if not others:
             return [turn_found(row) for row in rows]
+        if ahead is None or not rows:
+            return [*map(turn_found, rows), *await self._others(query, others, values)]
         looking = asyncio.ensure_future(self._others(query, others, values))
         try:
             await asyncio.sleep(0)  # the statement is on its way
@@ -124,17 +129,6 @@ class RetrievalStore:
             if not looking.cancelled():
                 looking.exception()
             raise
-
-    async def turns(self, scope: Scope, query: CandidateQuery) -> list[Found]:
-        """Turns that the arms found among all that is visible from `scope`, and neighbours."""
-        return [turn_found(row) for row in await self._turns(query, values_of(scope, query))]
-
-    async def others(
-        self, scope: Scope, query: CandidateQuery, kinds: Sequence[str]
-    ) -> list[Found]:
-        """Memories of the other `kinds` that the arms found among all visible from `scope`."""
-        wanted = tuple(kind for kind in OTHER_KINDS if kind in kinds)
-        return await self._others(query, wanted, values_of(scope, query))
 
     async def _turns(self, query: CandidateQuery, values: dict[str, Any]) -> list[Any]:
         given = _given(query, _TURN_LEGS)

@@ -313,7 +313,7 @@ class _Reads:
 
         async def search(tools: Tools, number: int) -> list[Found]:
             async def work(unit: Unit) -> list[Found]:
-                return await unit.retrieval.others(SCOPE, arms[number], (kind,))
+                return await unit.retrieval.candidates(SCOPE, arms[number], (kind,))
 
             return await tools.transact(SCOPE.tenant.id, work, read_only=True)
 
@@ -322,6 +322,7 @@ class _Reads:
     async def _statements(self, arms: Sequence[CandidateQuery]) -> _Operation:
         """The store's calls of a recall in their unit: what is known, what is found, its rows."""
         from mnemic.model.naming import names_in
+        from mnemic.model.ranking_values import TURN
         from mnemic.service.recall import parse_query, searched
         from mnemic.store.candidate_columns import OTHER_KINDS
         from mnemic.store.wording import stems_of
@@ -338,8 +339,7 @@ class _Reads:
 
             async def work(unit: Unit) -> list[UUID]:
                 await unit.statistics.read(SCOPE, terms, names)
-                await unit.retrieval.turns(SCOPE, arms[number])
-                await unit.retrieval.others(SCOPE, arms[number], tuple(OTHER_KINDS))
+                await unit.retrieval.candidates(SCOPE, arms[number], (TURN, *OTHER_KINDS))
                 return list(await unit.retrieval.hits.by_ids(SCOPE, hits))
 
             return await tools.transact(SCOPE.tenant.id, work, read_only=True, keep_plans=True)

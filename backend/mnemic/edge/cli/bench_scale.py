@@ -129,7 +129,7 @@ async def candidates(
 
     async def search(unit: Unit) -> list[Found]:
         near = await unit.retrieval.approximate.nearest(scope, arms, routing)
-        return await unit.retrieval.turns(scope, replace(arms, given=near.ids))
+        return await unit.retrieval.candidates(scope, replace(arms, given=near.ids), ("turn",))
 
     return arms, search
 
