@@ -114,7 +114,7 @@ class Graph:
         """The next linear maps of the model, side by side, one for each of `biases`.
 
         First exact products, then the scales and the bias. All maps of the same tokens are one: the
-        bytes are the same, and it takes a twentieth less of the whole.
+        bytes are the same, and there are fewer steps.
         """
         maps = [next(self._linear) for _ in biases]
         weights = self.beside([self.weights(f"{one}_q") for one in maps], f"{made}_w", 1)

@@ -15,6 +15,7 @@ from mnemic.errors import ConfigurationError, EmbedderUnavailable
 from mnemic.model.embedding import Embedder, Vector
 from mnemic.model.recall import Recall
 from mnemic.service import foresight
+from mnemic.service.question import arms_of
 from mnemic.service.recall import parse_query, recall
 from mnemic.service.tools import Tools
 from mnemic.store.candidate_statements import (
@@ -27,8 +28,9 @@ from mnemic.store.candidate_statements import (
 )
 from mnemic.store.kept_plans import KeptPlans
 from mnemic.store.measuring.bare import Recorder
-from mnemic.store.retrieval import RetrievalStore
-from mnemic.testing import a_conversation, a_fact
+from mnemic.store.retrieval import Found, RetrievalStore
+from mnemic.store.unit import Unit
+from mnemic.testing import a_conversation, a_fact, a_scope
 from mnemic.tier.tiers import Tiers
 from mnemic.wiring import Wiring
 
@@ -156,6 +158,25 @@ async def test_where_the_vector_is_at_hand_words_take_no_exchange_of_their_own(
 
     _, *looked_for, _ = _statements(recorder)
     assert looked_for == [TURNS.sql, OTHERS["episode", "fact", "procedure"].sql]
+
+
+async def test_that_there_are_no_turns_is_told_too(asking: tuple[Tools, Ending]) -> None:
+    """What was weighed of those that a search before found would stay otherwise."""
+    tools, _ = asking
+    elsewhere = a_scope()
+    await Tiers(tools, elsewhere).semantic.store_fact(a_fact(object="a weekly rota"))
+    query, _ = parse_query(tools, ASKED, limit=None, memory_types=None, floor=0.0)
+    arms = await arms_of(tools, query, elsewhere)
+    told: list[list[Found]] = []
+
+    async def look(unit: Unit) -> list[Found]:
+        kinds = ("turn", "fact")
+        return await unit.retrieval.candidates(elsewhere, arms, kinds, ahead=told.append)
+
+    found = await tools.transact(elsewhere.tenant.id, look, read_only=True)
+
+    assert [one.candidate.kind for one in found] == ["fact"]
+    assert told == [[]]
 
 
 async def test_who_is_named_is_not_embedded_and_next_time_nothing_is_made_for_nothing(

@@ -108,14 +108,14 @@ class RetrievalStore:
         """Memories of `kinds` that the arms found among all visible from `scope`.
 
         Turns come first, with their neighbours, and are given `ahead` while the store looks for the
-        other kinds.
+        other kinds; if there are none, that is told too, for there may have been some before.
         """
         values = values_of(scope, query)
         rows = await self._turns(query, values) if TURN in kinds else []
         others = tuple(kind for kind in OTHER_KINDS if kind in kinds)
         if not others:
             return [turn_found(row) for row in rows]
-        if ahead is None or not rows:
+        if ahead is None:
             return [*map(turn_found, rows), *await self._others(query, others, values)]
         looking = asyncio.ensure_future(self._others(query, others, values))
         try:
