@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -293,6 +293,7 @@ GROW_TURNS = """
            'text ' || n, '\\x00', now(), 'word' || n % 50, 1, 2,
            to_tsvector('simple', 'word' || n % 50), false, true
       FROM mnemic.sessions s CROSS JOIN LATERAL generate_series($1::int, $2::int) n
+     WHERE s.tenant_id = coalesce($3, s.tenant_id)
 """
 GROW_VECTORS = """
     INSERT INTO mnemic.turn_vectors (tenant_id, model_id, scope_id, memory_id, actor_id, embedding)
@@ -300,6 +301,7 @@ GROW_VECTORS = """
            (SELECT array_agg(random() - 0.5) FROM generate_series(1, $3::int)
              WHERE t.seq IS NOT NULL)::real[]::halfvec
       FROM mnemic.turns t WHERE t.seq BETWEEN $1 AND $2
+       AND t.tenant_id = coalesce($4, t.tenant_id)
 """
 
 
@@ -307,7 +309,7 @@ _numbers = count()
 
 
 class Growing:
-    """A tenant that is alone, and whose turns become more without the planner being told."""
+    """A tenant whose turns become more without the planner being told, alone or beside others."""
 
     def __init__(self, busy: Busy, admin: asyncpg.Connection) -> None:
         self.busy = busy
@@ -316,10 +318,18 @@ class Growing:
 
     async def grow(self, turns: int) -> None:
         """It has so many turns, each with its vector."""
-        await self.admin.execute(GROW_TURNS, self._turns + 1, turns)
-        await self.admin.execute(GROW_VECTORS, self._turns + 1, turns, DIMENSIONS)
+        tenant = UUID(str(self.busy.scope.tenant.id))
+        await self.admin.execute(GROW_TURNS, self._turns + 1, turns, tenant)
+        await self.admin.execute(GROW_VECTORS, self._turns + 1, turns, DIMENSIONS, tenant)
         for step in ("SELECT pg_stat_force_next_flush()", "SELECT 1"):  # the server's counters
             await self.admin.execute(step)
+        self._turns = turns
+
+    async def crowd(self, tenants: int, turns: int) -> None:
+        """So many other tenants are there, each with so many turns as this one has now."""
+        await self.admin.execute(FILL, uuid4(), uuid4(), tenants - 1)
+        await self.admin.execute(GROW_TURNS, 1, turns, None)
+        await self.admin.execute(GROW_VECTORS, 1, turns, DIMENSIONS, None)
         self._turns = turns
 
 
@@ -340,6 +350,21 @@ async def growing(
     async with _serving(servers.postgres_url(roles.APP_ROLE, name), scope, 1) as busy:
         yield Growing(busy, admin)
     await admin.close()
+
+
+# How many turns each tenant has when the planner looks, and how many the one asked has after that.
+UNSEEN_GROWTH = {"few each": (4, 1_500), "more each": (20, 1_500), "all alike": (20, 20)}
+
+
+@pytest.fixture(params=UNSEEN_GROWTH)
+async def unseen(growing: Growing, request: pytest.FixtureRequest) -> Busy:
+    """A tenant that is one of hundreds alike, or was when the planner looked."""
+    each, grown = UNSEEN_GROWTH[request.param]
+    await growing.crowd(300, each)
+    await growing.admin.execute("VACUUM ANALYZE")
+    await growing.grow(grown)
+    await growing.admin.execute("VACUUM")
+    return growing.busy
 
 
 @asynccontextmanager

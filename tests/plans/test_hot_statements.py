@@ -53,6 +53,7 @@ TYPES = {
     "pending_max": "bigint",
     "ids": "uuid[]",
     "session": "uuid",
+    "first_seq": "bigint",
     "digests": "bytea[]",
     "scope": "uuid",
     "kind": "text",
@@ -312,6 +313,49 @@ async def test_a_kept_plan_that_is_not_ended_goes_through_thousands(growing: Any
     nodes = await _plan(busy, candidate_statements.TURNS, kept="turns", **SEARCHED)
 
     assert _passed_over(nodes) > 100_000
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "statement",
+    [
+        candidate_statements.TURNS,
+        candidate_statements.TURNS_OF_ACTOR,
+        candidate_statements.TURNS_WORDED,
+        arms.INSIDE["turn"],
+        hits.BY_IDS["turn", "episode", "fact", "procedure"],
+        turns.OF_SESSION,
+        filtered.filtered_turns(Filter.from_json({"actor": "User"}), with_actor=False)[0],
+    ],
+    ids=["turns", "of_actor", "worded", "inside", "hits", "session", "filtered"],
+)
+async def test_for_each_memory_that_was_found_that_memory_alone_is_read(
+    unseen: Any, statement: Statement, plans: str
+) -> None:
+    """The share of a tenant times that of its scope is nothing, and what came since is not seen."""
+    await unseen.begin(plans)
+    found = await unseen.connection.fetch("SELECT t.id, t.session_id FROM mnemic.turns t LIMIT 20")
+    listed = ", ".join(f"'{row['id']}'" for row in found)
+
+    nodes = await _plan(
+        unseen,
+        statement,
+        **SEARCHED | INSIDE,
+        actor=unseen.values["tenant"],
+        ids=f"ARRAY[{listed}]::uuid[]",
+        kinds=f"ARRAY[{', '.join(['$$turn$$'] * 20)}]",
+        session=f"'{found[0]['session_id']}'",
+        first_seq="0",
+        limit="10",
+        newest="30",
+        wanted="30",
+        f0="ARRAY['User']",
+        f1="ARRAY['User']",
+    )
+
+    read = [node for node in nodes if "Index Name" in node]
+    assert max(node.get("Rows Removed by Filter", 0) for node in read) <= 1
+    assert max(node["Actual Loops"] for node in read) > 1 or statement is turns.OF_SESSION
 
 
 def _passed_over(nodes: list[dict[str, Any]]) -> int:

@@ -112,9 +112,7 @@ def tenant_predicate_left_out() -> None:
 
 @_defect("isolation/test_scopes.py::test_siblings_descendants_and_other_tenants_are_never_seen")
 def scopes_ignored() -> None:
-    _scoping.owned_by = lambda alias: (
-        f"{_scoping.tenant_predicate(alias)} AND CAST(:scopes AS uuid[]) IS NOT NULL"
-    )
+    _scoping.scopes_predicate = lambda *_: "CAST(:scopes AS uuid[]) IS NOT NULL"
 
 
 @_defect("unit/test_scope_ids.py")

@@ -49,7 +49,7 @@ _INSIDE = """
       FROM inside i
       LEFT JOIN LATERAL (SELECT v.embedding <#> CAST(:vector AS halfvec) AS distance
                            FROM mnemic.{noun}_vectors v
-                          WHERE {{owned:v}} AND v.model_id = :model AND v.memory_id = i.id
+                          WHERE {{keyed:v}} AND v.model_id = :model AND v.memory_id = i.id
                          OFFSET 0) v ON true
      ORDER BY v.distance, i.place, i.id LIMIT :few
 """

@@ -72,13 +72,12 @@ def other_columns(noun: str, *, nearness: str | None = None) -> str:
 def cosine_of(noun: str, row: str) -> str:
     """The cosine of the question and the memory in `row`; nothing if it has no vector.
 
-    By the key of the vector: with the scopes in it, the index that holds the vectors by scope looks
-    dearer, whatever the planner knows. Without them it was as cheap where a tenant was taken for
-    small, and all vectors of the tenant were gone through for each memory.
+    By the key of the vector, whatever the planner knows: the index that holds the vectors by scope
+    would be gone through for each memory where a scope or a tenant is taken for small.
     """
     return f"""
         (SELECT -(v.embedding <#> CAST(:vector AS halfvec)) FROM mnemic.{noun}_vectors v
-          WHERE {{owned:v}} AND v.model_id = :model AND v.memory_id = {row}.id)
+          WHERE {{keyed:v}} AND v.model_id = :model AND v.memory_id = {row}.id)
     """
 
 

@@ -73,13 +73,13 @@ _AROUND = """
       SELECT DISTINCT h.session_id, h.seq + d AS seq
         FROM hit
        CROSS JOIN LATERAL (SELECT h.session_id, h.seq FROM mnemic.turns h
-                            WHERE {{owned:h}} AND h.id = hit.id OFFSET 0) h
+                            WHERE {{keyed:h}} AND h.id = hit.id OFFSET 0) h
        CROSS JOIN unnest(CAST(:around AS int[])) AS d
     )
     SELECT {told}
       FROM place
      CROSS JOIN LATERAL (SELECT {read} FROM mnemic.turns t
-                          WHERE {{owned:t}} AND t.session_id = place.session_id
+                          WHERE {{keyed:t}} AND t.session_id = place.session_id
                             AND t.seq = place.seq AND t.archived_at IS NULL OFFSET 0) t
 """
 _NO_PLACE = "CAST(NULL AS int)"
@@ -174,7 +174,7 @@ def others_statement(
                     UNION ALL
                     SELECT unnest(CAST(:also AS uuid[])), NULL, NULL, NULL OFFSET 0) h
              CROSS JOIN LATERAL (SELECT {read} FROM mnemic.{noun}s m
-                                  WHERE {{owned:m}} AND m.id = h.id AND {live} OFFSET 0) m
+                                  WHERE {{keyed:m}} AND m.id = h.id AND {live} OFFSET 0) m
         """
 
     return Statement(" UNION ALL ".join(map(of, kinds)))

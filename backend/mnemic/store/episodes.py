@@ -51,7 +51,7 @@ _COLUMNS = ", ".join(f"e.{name}" for name in COLUMNS)
 
 BY_IDS = Statement(f"""
     SELECT {_COLUMNS} FROM mnemic.episodes e
-     WHERE {{owned:e}} AND e.id = ANY(CAST(:ids AS uuid[]))
+     WHERE {{keyed:e}} AND e.id = ANY(CAST(:ids AS uuid[]))
 """)
 
 # One statement for every way of browsing; what is not asked for is null.
@@ -66,7 +66,7 @@ BROWSE = Statement(f"""
 """)
 
 HOLD = Statement(f"""
-    SELECT {_COLUMNS} FROM mnemic.episodes e WHERE {{owned:e}} AND e.id = :id FOR SHARE
+    SELECT {_COLUMNS} FROM mnemic.episodes e WHERE {{keyed:e}} AND e.id = :id FOR SHARE
 """)
 
 SET_IMPORTANCE = Statement("""

@@ -53,16 +53,16 @@ PLAIN = {
 
 LOCATE = Statement("""
     SELECT 'turn' AS kind, 'live' AS status, m.archived_at IS NOT NULL AS archived
-      FROM mnemic.turns m WHERE {owned:m} AND m.id = :id
+      FROM mnemic.turns m WHERE {keyed:m} AND m.id = :id
     UNION ALL
     SELECT 'episode', 'live', m.archived_at IS NOT NULL
-      FROM mnemic.episodes m WHERE {owned:m} AND m.id = :id
+      FROM mnemic.episodes m WHERE {keyed:m} AND m.id = :id
     UNION ALL
     SELECT 'fact', m.status, m.archived_at IS NOT NULL
-      FROM mnemic.facts m WHERE {owned:m} AND m.id = :id
+      FROM mnemic.facts m WHERE {keyed:m} AND m.id = :id
     UNION ALL
     SELECT 'procedure', m.status, m.archived_at IS NOT NULL
-      FROM mnemic.procedures m WHERE {owned:m} AND m.id = :id
+      FROM mnemic.procedures m WHERE {keyed:m} AND m.id = :id
 """)
 
 
@@ -89,7 +89,7 @@ async def passes(
     if condition in {TRUE, FALSE}:
         return condition == TRUE
     statement = Statement(
-        f"SELECT {condition} AS passes FROM mnemic.{kind}s m WHERE {{owned:m}} AND m.id = :id",
+        f"SELECT {condition} AS passes FROM mnemic.{kind}s m WHERE {{keyed:m}} AND m.id = :id",
         kept=False,
     )
     row = await unit.fetch_one(statement, scopes=scope.visible_ids, id=identity, **made.values)

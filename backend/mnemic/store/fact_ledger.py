@@ -117,9 +117,9 @@ HAS_EVIDENCE = Statement("""
      WHERE {tenant:v} AND v.fact_id = :fact
        AND CASE v.source_kind
              WHEN 'episode' THEN EXISTS (SELECT FROM mnemic.episodes e
-                                          WHERE {owned:e} AND e.id = v.source_id)
+                                          WHERE {keyed:e} AND e.id = v.source_id)
              WHEN 'turn' THEN EXISTS (SELECT FROM mnemic.turns t
-                                       WHERE {owned:t} AND t.id = v.source_id)
+                                       WHERE {keyed:t} AND t.id = v.source_id)
              ELSE true
            END
      LIMIT 1

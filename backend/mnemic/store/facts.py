@@ -29,7 +29,7 @@ _COLUMNS = ", ".join(f"f.{name}" for name in COLUMNS)
 
 BY_IDS = Statement(f"""
     SELECT {_COLUMNS} FROM mnemic.facts f
-     WHERE {{owned:f}} AND f.id = ANY(CAST(:ids AS uuid[]))
+     WHERE {{keyed:f}} AND f.id = ANY(CAST(:ids AS uuid[]))
        AND (f.status = 'live' OR NOT CAST(:live_only AS boolean))
 """)
 
@@ -69,7 +69,7 @@ RIVALS = Statement(f"""
 
 LOCK = Statement(f"""
     SELECT {_COLUMNS} FROM mnemic.facts f
-     WHERE {{owned:f}} AND f.id = ANY(CAST(:ids AS uuid[])) ORDER BY f.id FOR UPDATE
+     WHERE {{keyed:f}} AND f.id = ANY(CAST(:ids AS uuid[])) ORDER BY f.id FOR UPDATE
 """)
 
 SET_VERIFICATION = Statement("""

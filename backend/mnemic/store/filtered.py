@@ -69,7 +69,7 @@ _PASSING = """
       SELECT p.id, p.actor_id, (v.embedding <#> CAST(:vector AS halfvec)) + 0 AS distance
         FROM passing p
        CROSS JOIN LATERAL (SELECT v.embedding FROM mnemic.{noun}_vectors v
-                            WHERE {{owned:v}} AND v.model_id = :model AND v.memory_id = p.id
+                            WHERE {{keyed:v}} AND v.model_id = :model AND v.memory_id = p.id
                            OFFSET 0) v
        WHERE (SELECT s.few FROM size s)
       UNION ALL
@@ -193,7 +193,7 @@ def filtered_others(
                    {place_in("words", "m")} AS words_place
               FROM hit
              CROSS JOIN LATERAL (SELECT {read} FROM mnemic.{noun}s m
-                                  WHERE {{owned:m}} AND m.id = hit.id OFFSET 0) m)
+                                  WHERE {{keyed:m}} AND m.id = hit.id OFFSET 0) m)
         """
 
     able = [noun for noun in kinds if conditions[noun] != FALSE]

@@ -78,7 +78,7 @@ LEFT_BEHIND = {
 LIVES_ON = Statement("""
     SELECT s.id AS left_id, f.id, f.scope_id
       FROM mnemic.facts s JOIN mnemic.facts f ON f.id = s.superseded_by
-     WHERE {owned:s} AND {owned:f} AND s.id = ANY(CAST(:ids AS uuid[]))
+     WHERE {keyed:s} AND {keyed:f} AND s.id = ANY(CAST(:ids AS uuid[]))
        AND s.scope_id <> f.scope_id AND s.subject_key = f.subject_key
        AND s.predicate = f.predicate AND s.object_key = f.object_key
      ORDER BY f.id FOR UPDATE OF f
@@ -87,7 +87,7 @@ LIVES_ON = Statement("""
 VISIBLE = {
     noun: Statement(f"""
         SELECT m.id, m.scope_id FROM mnemic.{noun}s m
-         WHERE {{owned:m}} AND m.id = ANY(CAST(:ids AS uuid[]))
+         WHERE {{keyed:m}} AND m.id = ANY(CAST(:ids AS uuid[]))
            FOR UPDATE
     """)
     for noun in KINDS

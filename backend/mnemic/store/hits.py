@@ -48,7 +48,7 @@ def _by_ids(nouns: Sequence[str]) -> Statement:
         read = ", ".join(f"m.{name}" for name in kind.columns)
         return f"""
             LEFT JOIN LATERAL (SELECT {read} FROM mnemic.{noun}s m
-                                WHERE {{owned:m}} AND m.id = hit.id AND {kind.live}
+                                WHERE {{keyed:m}} AND m.id = hit.id AND {kind.live}
                                   AND hit.kind = '{noun}' OFFSET 0) {noun} ON true"""
 
     return Statement(f"""

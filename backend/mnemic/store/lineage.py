@@ -24,16 +24,16 @@ HOLD_SESSIONS = Statement("""
     SELECT s.id FROM mnemic.sessions s
      WHERE {tenant:s}
        AND s.id IN (SELECT t.session_id FROM mnemic.turns t
-                     WHERE {owned:t} AND t.id = ANY(CAST(:turns AS uuid[])))
+                     WHERE {keyed:t} AND t.id = ANY(CAST(:turns AS uuid[])))
      ORDER BY s.id FOR UPDATE
 """)
 
 # A session and its turns move up together, so the episode stands where its turns stand.
 EPISODES_OF_TURNS = Statement(f"""
     SELECT {", ".join(f"e.{name}" for name in COLUMNS)} FROM mnemic.episodes e
-     WHERE {{owned:e}} AND e.source = 'session_end'
+     WHERE {{keyed:e}} AND e.source = 'session_end'
        AND e.session_id IN (SELECT t.session_id FROM mnemic.turns t
-                             WHERE {{owned:t}} AND t.id = ANY(CAST(:turns AS uuid[])))
+                             WHERE {{keyed:t}} AND t.id = ANY(CAST(:turns AS uuid[])))
      ORDER BY e.id FOR UPDATE
 """)
 

@@ -29,8 +29,9 @@ _CALL = re.compile(r"\bmnemic\.(lexical\w*|similar_terms)\(")
 _TABLE = re.compile(r"\bmnemic\.(\w+)\b(?!\()")
 _BY_KEY = re.compile(
     r"\s+(\w+)\s+WHERE\s+(?:\{tenant:"
-    r"|\{owned:\w+\} AND \1\.model_id = :model AND \1\.memory_id = )"
+    r"|\{keyed:\w+\} AND \1\.model_id = :model AND \1\.memory_id = )"
 )
+_KEYED = re.compile(r"\s+(\w+)\s+WHERE\s+\{keyed:\1\}")
 _LIVE = re.compile(r"\b([a-z]+)\.status = 'live'")
 _COUNTS = "counted_then"
 _ALIKE_MIN = 0.2  # as the function has it
@@ -68,7 +69,7 @@ def past_template(template: str, *, timed: bool) -> str:
     Raises `LookupError` for a table whose past is not known.
     """
     # Full-text functions are given the scopes, where others have the predicate.
-    scoped = "{owned:" in template or ":scopes" in template
+    scoped = any(word in template for word in ("{owned:", "{keyed:", ":scopes"))
     asked = _Asked("owned" if scoped else "tenant", timed)
     text = _with_searches(_LIVE.sub(r"\1.is_live", template))
     if f"{SCHEMA}.term_stats" in text:
@@ -76,7 +77,8 @@ def past_template(template: str, *, timed: bool) -> str:
 
     def then(match: re.Match[str]) -> str:
         by_key = _BY_KEY.match(text, match.end()) is not None
-        return _table(match[1], asked._replace(by_key=by_key))
+        within = "keyed" if _KEYED.match(text, match.end()) else asked.within
+        return _table(match[1], asked._replace(by_key=by_key, within=within))
 
     return _TABLE.sub(then, text)
 

@@ -67,7 +67,7 @@ _COLUMNS = ", ".join(f"p.{name}" for name in COLUMNS)
 
 BY_IDS = Statement(f"""
     SELECT {_COLUMNS} FROM mnemic.procedures p
-     WHERE {{owned:p}} AND p.id = ANY(CAST(:ids AS uuid[])) AND p.status = 'live'
+     WHERE {{keyed:p}} AND p.id = ANY(CAST(:ids AS uuid[])) AND p.status = 'live'
 """)
 
 OF_TASK = Statement(f"""
@@ -85,7 +85,7 @@ TRIGGERS = Statement("""
 
 LOCK = Statement(f"""
     SELECT {_COLUMNS} FROM mnemic.procedures p
-     WHERE {{owned:p}} AND p.id = :id AND p.status = 'live' FOR UPDATE
+     WHERE {{keyed:p}} AND p.id = :id AND p.status = 'live' FOR UPDATE
 """)
 
 ADD_OUTCOME = Statement("""

@@ -17,13 +17,14 @@ from mnemic.store.past import past_template
 __all__ = ["Statement", "every_statement", "statement_file", "statement_text"]
 
 _NAME = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
-_PREDICATE = re.compile(r"\{(owned|tenant):([a-z_]+)\}")
+_PREDICATE = re.compile(r"\{(owned|keyed|tenant):([a-z_]+)\}")
 _every: list[Statement] = []
 
 
 class Statement:
-    """One SQL statement; `:name` binds a value, `{owned:t}` and `{tenant:t}` are the first wall.
+    """One SQL statement; `:name` binds a value.
 
+    `{owned:t}`, `{keyed:t}` and `{tenant:t}` are the first wall.
     One that is made for a single call, since a filter gave it its shape, is not `kept`.
     """
 
@@ -37,8 +38,7 @@ class Statement:
         names: list[str] = []
 
         def predicate(match: re.Match[str]) -> str:
-            make = _scoping.owned_by if match[1] == "owned" else _scoping.tenant_predicate
-            return make(match[2])
+            return _scoping.predicate(match[1], match[2])
 
         def place(match: re.Match[str]) -> str:
             if match[1] not in names:

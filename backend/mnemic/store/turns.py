@@ -56,13 +56,13 @@ _COLUMNS = ", ".join(f"t.{name}" for name in COLUMNS)
 
 OF_SESSION = Statement(f"""
     SELECT {_COLUMNS} FROM mnemic.turns t
-     WHERE {{owned:t}} AND t.session_id = :session AND t.seq >= :first_seq
+     WHERE {{keyed:t}} AND t.session_id = :session AND t.seq >= :first_seq
      ORDER BY t.seq LIMIT :limit
 """)
 
 COUNT = Statement("""
     SELECT count(*) AS turns FROM mnemic.turns t
-     WHERE {owned:t} AND t.session_id = :session AND t.id <> ALL(CAST(:without AS uuid[]))
+     WHERE {keyed:t} AND t.session_id = :session AND t.id <> ALL(CAST(:without AS uuid[]))
 """)
 
 LIFT = Statement("""

@@ -52,7 +52,7 @@ class Walls(Enum):
 class Defect(Enum):
     """Faults that somebody might make."""
 
-    SCOPES_IGNORED = "owned_by holds for every scope of the tenant"
+    SCOPES_IGNORED = "every scope of the tenant is visible"
     KIND_IGNORED = "a person and an organisation with one id are one tenant"
     NAMES_UNPREFIXED = "two paths have one id, since names stand without their length"
 
@@ -93,10 +93,8 @@ def _plant(defect: Defect, patch: pytest.MonkeyPatch) -> None:
     if defect is Defect.SCOPES_IGNORED:
         patch.setattr(
             _scoping,
-            "owned_by",
-            lambda alias: (
-                f"{_scoping.tenant_predicate(alias)} AND CAST(:scopes AS uuid[]) IS NOT NULL"
-            ),
+            "scopes_predicate",
+            lambda *_: "CAST(:scopes AS uuid[]) IS NOT NULL",
         )
     elif defect is Defect.KIND_IGNORED:
         patch.setattr(
