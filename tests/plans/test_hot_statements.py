@@ -54,6 +54,7 @@ TYPES = {
     "ids": "uuid[]",
     "session": "uuid",
     "first_seq": "bigint",
+    "parent": "uuid",
     "digests": "bytea[]",
     "scope": "uuid",
     "kind": "text",
@@ -356,6 +357,15 @@ async def test_for_each_memory_that_was_found_that_memory_alone_is_read(
     read = [node for node in nodes if "Index Name" in node]
     assert max(node.get("Rows Removed by Filter", 0) for node in read) <= 1
     assert max(node["Actual Loops"] for node in read) > 1 or statement is turns.OF_SESSION
+
+
+async def test_what_a_session_carries_up_is_looked_up_above_for_each_alone(unseen: Any) -> None:
+    scope = f"'{unseen.scope.id}'"
+
+    nodes = await _plan(unseen, vectors.LIFT["turn"], session=scope, parent=scope)
+
+    above = {node["Index Name"] for node in nodes if node.get("Relation Name") == "turns"}
+    assert above == {"turns_pkey"}
 
 
 def _passed_over(nodes: list[dict[str, Any]]) -> int:

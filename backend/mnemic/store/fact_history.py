@@ -27,7 +27,7 @@ __all__ = ["FactHistory", "Successor"]
 SUCCESSOR = Statement("""
     SELECT f.id, m.since FROM mnemic.facts f
       LEFT JOIN mnemic.facts w
-        ON {tenant:w} AND w.id = f.superseded_by AND w.scope_id = f.scope_id
+        ON {tenant:w} AND w.id = f.superseded_by AND (w.scope_id = f.scope_id) IS TRUE
      CROSS JOIN LATERAL (
        SELECT min(t.since) AS since
          FROM (SELECT coalesce(f.valid_from, f.first_learned) AS since

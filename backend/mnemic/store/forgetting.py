@@ -58,7 +58,7 @@ UNLINK = {
 LEFT_BEHIND = {
     "fact": Statement("""
         SELECT s.id, s.scope_id FROM mnemic.facts s JOIN mnemic.facts f ON f.id = s.superseded_by
-         WHERE {tenant:s} AND {tenant:f} AND f.scope_id = :scope
+         WHERE {tenant:s} AND {tenant:f} AND (f.scope_id = :scope) IS TRUE
            AND f.id = ANY(CAST(:ids AS uuid[]))
            AND s.scope_id <> f.scope_id AND s.subject_key = f.subject_key
            AND s.predicate = f.predicate AND s.object_key = f.object_key

@@ -153,11 +153,12 @@ NEAREST = {
     for noun in KINDS
 }
 
+# `IS TRUE` keeps the planner from going through the scope above for each vector of the session.
 LIFT = {
     noun: Statement(f"""
         UPDATE mnemic.{noun}_vectors v SET scope_id = m.scope_id FROM mnemic.{noun}s m
          WHERE {{tenant:v}} AND {{tenant:m}} AND m.id = v.memory_id
-           AND v.scope_id = :session AND m.scope_id = :parent
+           AND v.scope_id = :session AND (m.scope_id = :parent) IS TRUE
     """)
     for noun in KINDS
 }
