@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import pkgutil
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 import asyncpg
 import pytest
 
+import mnemic.store
 from mnemic.errors import (
     Conflict,
     Forbidden,
@@ -398,12 +402,22 @@ async def _planning(served: Database, **asked: Any) -> tuple[str, str]:
         return await ask("SHOW plan_cache_mode"), await ask("SHOW enable_seqscan")
 
 
-async def test_every_statement_fits_the_schema(served: Database) -> None:
+@pytest.fixture(scope="module")
+def statements() -> tuple[Statement, ...]:
+    """Those of all modules, whichever were imported before."""
+    for module in pkgutil.walk_packages(mnemic.store.__path__, "mnemic.store."):
+        import_module(module.name)
+    return every_statement()
+
+
+async def test_every_statement_fits_the_schema(
+    served: Database, statements: tuple[Statement, ...]
+) -> None:
     async with served.open_unit(None) as unit:
-        for statement in every_statement():
+        for statement in statements:
             await unit.connection.prepare(statement.sql)
 
-    assert len(every_statement()) > 60
+    assert len(statements) > 200
 
 
 def test_a_statement_binds_each_name_once_and_never_formats_a_value() -> None:
@@ -419,7 +433,9 @@ def test_a_statement_binds_each_name_once_and_never_formats_a_value() -> None:
         made.arguments({"a": 1})
 
 
-def test_every_statement_on_a_tenants_table_carries_the_first_wall() -> None:
+def test_every_statement_on_a_tenants_table_carries_the_first_wall(
+    statements: tuple[Statement, ...],
+) -> None:
     tenantless = (
         "embedding_models",
         "predicates",
@@ -433,7 +449,7 @@ def test_every_statement_on_a_tenants_table_carries_the_first_wall() -> None:
 
     bare = [
         statement.template
-        for statement in every_statement()
+        for statement in statements
         if " mnemic." in statement.template
         and "{owned:" not in statement.template
         and "{keyed:" not in statement.template
@@ -443,3 +459,18 @@ def test_every_statement_on_a_tenants_table_carries_the_first_wall() -> None:
     ]
 
     assert bare == [COUNT_TENANTS.template]
+
+
+def test_rows_that_are_named_by_their_keys_are_not_searched_for_by_scope(
+    statements: tuple[Statement, ...],
+) -> None:
+    """`{owned:t}` lets the planner go through the whole scope for each key (0034)."""
+    by_key = re.compile(
+        r"\{owned:(\w+)\} AND (?:\1\.model_id = :model AND )?\1\.(?:id|memory_id|session_id)\b"
+    )
+
+    searched = [one.template for one in statements if by_key.search(one.template)]
+
+    assert searched == []
+    assert by_key.search("{owned:v} AND v.model_id = :model AND v.memory_id = m.id")
+    assert len([one for one in statements if "{keyed:" in one.template]) > 20

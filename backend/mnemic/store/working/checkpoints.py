@@ -26,13 +26,13 @@ ADD = Statement("""
 """)
 KEEP_NEWEST = Statement("""
     DELETE FROM mnemic.working_checkpoints c
-     WHERE {owned:c} AND c.id IN (
+     WHERE {keyed:c} AND c.id IN (
        SELECT x.id FROM mnemic.working_checkpoints x
         WHERE {owned:x} AND x.reason = :reason
         ORDER BY x.created_at DESC, x.id DESC OFFSET :keep)
 """)
 LOAD = Statement("""
-    SELECT c."values" AS held FROM mnemic.working_checkpoints c WHERE {owned:c} AND c.id = :id
+    SELECT c."values" AS held FROM mnemic.working_checkpoints c WHERE {keyed:c} AND c.id = :id
 """)
 LISTED = Statement("""
     SELECT c.id, c.created_at, c.reason FROM mnemic.working_checkpoints c
