@@ -37,7 +37,8 @@ async def _words_of(
     documents_max: int,
     limit: int,
 ) -> list[UUID]:
-    bounds = {"lexical_candidates_max": documents_max, "candidates_max": KEPT}
+    # Without neighbours: where they come to all that is there, the arms are asked for no more.
+    bounds = {"lexical_candidates_max": documents_max, "candidates_max": KEPT, "neighbours": 0}
     bound = settings.model_copy(update={"recall": settings.recall.model_copy(update=bounds)})
     async with MemoryManager(Wiring(bound, embedder=embedder)) as memory:
         return _by_words(
