@@ -12,7 +12,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from mnemic import Conflict, MemoryManager, NotFound, Scope
+from mnemic import Conflict, Forbidden, MemoryManager, Scope
 from mnemic.model.embedding import Embedder, Vector
 from mnemic.model.receipt import Receipt, VectorState
 from mnemic.model.turn_vector import RECIPE, SHORT_WORDS_MAX, TURNS_BEFORE_MAX
@@ -408,7 +408,7 @@ async def test_appending_forgetting_ending_and_the_worker_at_once_end_right(
 
         async def forget(at: int, place: Scope = session, ids: list[Receipt] = told) -> None:
             await asyncio.sleep(at / 500)
-            with suppress(NotFound):  # the session has ended, and they stand above
+            with suppress(Forbidden):  # the session has ended, and they stand above
                 await memory.forget([ids[at].id], scope=place)
 
         async def add(at: int, place: Scope = session) -> None:
