@@ -96,6 +96,11 @@ INSIDE = {
     "few": "30",
     "most": "5000",
 }
+SEARCHES_OF_TURNS = [
+    candidate_statements.TURNS,
+    candidate_statements.TURNS_OF_ACTOR,
+    candidate_statements.TURNS_WORDED,
+]
 BOTH = pytest.mark.parametrize("plans", ["new", "kept"])
 
 
@@ -119,11 +124,7 @@ def _indexes(nodes: list[dict[str, Any]]) -> set[str]:
 @BOTH
 @pytest.mark.parametrize(
     "statement",
-    [
-        candidate_statements.TURNS,
-        candidate_statements.TURNS_OF_ACTOR,
-        candidate_statements.TURNS_WORDED,
-    ],
+    SEARCHES_OF_TURNS,
 )
 async def test_nearest_turns_are_read_from_the_covering_index_alone(
     busy: Any, statement: Statement, plans: str
@@ -320,9 +321,7 @@ async def test_a_kept_plan_that_is_not_ended_goes_through_thousands(growing: Any
 @pytest.mark.parametrize(
     "statement",
     [
-        candidate_statements.TURNS,
-        candidate_statements.TURNS_OF_ACTOR,
-        candidate_statements.TURNS_WORDED,
+        *SEARCHES_OF_TURNS,
         arms.INSIDE["turn"],
         hits.BY_IDS["turn", "episode", "fact", "procedure"],
         turns.OF_SESSION,

@@ -24,6 +24,7 @@ __all__ = ["FactHistory", "Successor"]
 # The first moment, later than that of the value that comes, since which a value is told to be true,
 # if the live one is told of such. Of one value there may be several: they stand with its evidence.
 # What a session carried up is replaced by a row of another scope, and is no part of a history.
+# `IS TRUE`: the value that came is looked up by its id, not among all of the scope.
 SUCCESSOR = Statement("""
     SELECT f.id, m.since FROM mnemic.facts f
       LEFT JOIN mnemic.facts w

@@ -54,7 +54,7 @@ UNLINK = {
 }
 
 # A fact of a session whose equal stood above when it ended left its row there: it says the same. So
-# did a procedure that became a version of one above.
+# did a procedure that became a version of one above. `IS TRUE` leaves the planner the ids alone.
 LEFT_BEHIND = {
     "fact": Statement("""
         SELECT s.id, s.scope_id FROM mnemic.facts s JOIN mnemic.facts f ON f.id = s.superseded_by
